@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::error::Result;
 use crate::model::commit_status::CommitStatus;
 use crate::model::hold::{HoldKind, ProjectHolds};
-use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
+use crate::model::ids::{CommitId, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::plan::{Plan, StagePlan};
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, RepositoryState, RevisionState};
@@ -18,7 +18,7 @@ use crate::report::ledger::Rendering;
 use crate::report::rest::{self, Around, Open, Wait};
 use crate::report::service_report::ServiceReport;
 use crate::report::status::{self, Facts};
-use crate::store::{ReadStore, ServiceFacts, ServiceMark};
+use crate::store::{ReadStore, RunsMark, ServiceFacts};
 
 /// How many revisions are kept: those that somebody asks for while they are delivered, and those that bring what they declare.
 const KEPT: usize = 16;
@@ -52,10 +52,11 @@ pub struct Told {
 /// What was said of the services of one revision.
 #[derive(Debug, Default)]
 struct Kept {
-    again: u32,
+    /// Which plan they follow from, and how often it was made again.
+    plan: Option<(PlanId, u32)>,
     reports: BTreeMap<ServiceName, ServiceReport>,
-    /// What changes whenever a service's runs do.
-    marks: BTreeMap<ServiceName, ServiceMark>,
+    /// Where the revision's runs stood when the reports were made.
+    mark: Option<RunsMark>,
 }
 
 impl Renderings {
@@ -177,25 +178,27 @@ impl Kept {
 
     /// Reads what is new since it was brought up to date last.
     async fn bring_up_to_date(&mut self, store: &dyn ReadStore, revision: &RevisionState, plan: &Plan) -> Result<()> {
-        if self.again != revision.again {
-            *self = Self { again: revision.again, ..Self::default() };
+        let of = Some((plan.id.clone(), revision.again));
+        if self.plan != of {
+            *self = Self { plan: of, ..Self::default() };
         }
-        let marks = store.service_marks(&plan.repository, &plan.commit, &plan.id).await?;
-        self.reports.retain(|service, _| marks.contains_key(service));
-        let is_known = |(service, mark): &(&ServiceName, &ServiceMark)| {
-            // What is awaited of earlier revisions moves without a run on this one.
-            let settled = self.reports.get(*service).is_some_and(|report| report.awaited().is_empty());
-            settled && self.marks.get(*service) == Some(*mark)
-        };
-        let news = marks.iter().filter(|entry| !is_known(entry));
-        let news: Vec<ServiceName> = news.map(|(service, _)| service.clone()).collect();
+        // Where reading ends in the middle, all is read again.
+        let moved = store.moved_services(&plan.repository, &plan.commit, &plan.id, self.mark.take()).await?;
+        if moved.are_all {
+            self.reports.clear();
+        }
+        let mut news: BTreeSet<ServiceName> = moved.services.into_iter().collect();
+        // What is awaited of earlier revisions moves without a run on this one.
+        let waiting = self.reports.values().filter(|report| !report.awaited().is_empty());
+        news.extend(waiting.map(|report| report.service.clone()));
+        let news: Vec<ServiceName> = news.into_iter().collect();
         let news: Vec<Vec<ServiceName>> = news.chunks(AT_ONCE).map(<[_]>::to_vec).collect();
         let read = stream::iter(news).map(|some| reports(store, revision, plan, some));
         let mut read = pin!(read.buffer_unordered(SIDE_BY_SIDE));
         while let Some(reports) = read.try_next().await? {
             self.reports.extend(reports);
         }
-        self.marks = marks;
+        self.mark = Some(moved.mark);
         Ok(())
     }
 }

@@ -95,15 +95,15 @@ pub fn open(facts: &Facts<'_>, of: impl Fn(&StageName, &ServiceName) -> bool) ->
     let mut found = Vec::new();
     for service in facts.services.values() {
         for report in service.stages.iter().filter(|report| of(&report.stage, &service.service)) {
-            let line = facts.line(service, report).map(|line| (line.next, line.description));
-            let others = report.others.iter().map(|next| (next.clone(), String::new()));
-            let all = line.into_iter().chain(others).filter(|(next, _)| *next != Next::Nothing);
-            let (stage, service) = (&report.stage, &service.service);
+            let line = facts.line(service, report);
+            let line = line.iter().map(|line| (&line.next, line.description.as_str()));
+            let all =
+                line.chain(report.others.iter().map(|next| (next, ""))).filter(|(next, _)| **next != Next::Nothing);
             found.extend(all.map(|(next, description)| Open {
-                stage: stage.clone(),
-                service: service.clone(),
-                next,
-                description,
+                stage: report.stage.clone(),
+                service: service.service.clone(),
+                next: next.clone(),
+                description: description.to_owned(),
             }));
         }
     }

@@ -239,7 +239,7 @@ pub(super) fn unchanged(attempt: u32, carriers: &BTreeSet<&CommitId>) -> Line {
 }
 
 /// A stage, from its services; nothing, if there are none. Any attempt at any of them may reopen it.
-pub(super) fn stage_line(attempt: u32, services: &[(&ServiceName, Line)]) -> Option<Line> {
+pub(super) fn stage_line(attempt: u32, services: &[(&str, &Line)]) -> Option<Line> {
     let only = |state: StatusState| services.iter().filter(move |(_, line)| line.state == state);
     // While anything is under way the stage is, so that its outcome is written once.
     let order = [
@@ -261,12 +261,12 @@ pub(super) fn stage_line(attempt: u32, services: &[(&ServiceName, Line)]) -> Opt
 }
 
 /// `2 success (api, web), 1 failure (db)`.
-fn tally(services: &[(&ServiceName, Line)]) -> String {
+fn tally(services: &[(&str, &Line)]) -> String {
     let mut by_state: Vec<(StatusState, Vec<&str>)> = Vec::new();
     for (name, line) in services {
         match by_state.iter_mut().find(|(state, _)| *state == line.state) {
-            Some((_, names)) => names.push(name.as_str()),
-            None => by_state.push((line.state, vec![name.as_str()])),
+            Some((_, names)) => names.push(name),
+            None => by_state.push((line.state, vec![name])),
         }
     }
     let told = by_state.iter().map(|(state, names)| {

@@ -1,7 +1,9 @@
 //! Statuses are a function of what is remembered about a revision, and of what was written before: the one place that
 //! says which there are. Pure.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::{CommitId, ServiceName, StageName};
@@ -52,16 +54,17 @@ pub fn render(facts: &Facts<'_>) -> Vec<CommitStatus> {
         None => whole(plan, services.values().map(|report| &report.summary)),
     };
     let mut statuses = first(plan_line::planned(revision, plan, &summary));
+    let choice = Choice { known: facts.known, statuses: plan.statuses, are_few: summary.details <= DETAILS };
     let mut details = Vec::new();
     let planned = plan.stages.iter().map(|stage| stage.stage.clone());
     for stage in planned.chain(facts.gone_stages(plan)) {
-        let (attempt, lines) = facts.lines(&stage, |_| true);
+        let (attempt, said) = facts.said(&stage, |_| true);
         let unchanged = || service::unchanged(attempt, &plan.carriers(plan.stage(&stage)));
-        let line = service::stage_line(attempt, &lines).unwrap_or_else(unchanged);
+        let line = stage_line(attempt, &said).unwrap_or_else(unchanged);
         statuses.push(status(revision, stage_context(&stage), line));
-        facts.add_details(&stage, lines, &mut details);
+        facts.add_details(&stage, said, &choice, &mut details);
     }
-    let written = chosen(facts, plan, summary.details, details);
+    let written = details.into_iter().filter(|detail| choice.keeps(detail));
     statuses.extend(written.map(|detail| status(revision, detail.context, detail.line)));
     statuses
 }
@@ -69,31 +72,49 @@ pub fn render(facts: &Facts<'_>) -> Vec<CommitStatus> {
 /// What a revision says of some services in a stage; nothing, if there is nothing to be said. A later one that declares the
 /// same shares what becomes of them.
 pub fn in_stage(facts: &Facts<'_>, stage: &StageName, services: &BTreeSet<&ServiceName>) -> Option<CommitStatus> {
-    let (attempt, lines) = facts.lines(stage, |service| services.contains(service));
-    Some(status(facts.revision, stage_context(stage), service::stage_line(attempt, &lines)?))
+    let (attempt, said) = facts.said(stage, |service| services.contains(service));
+    Some(status(facts.revision, stage_context(stage), stage_line(attempt, &said)?))
+}
+
+fn stage_line(attempt: u32, said: &[Said<'_>]) -> Option<Line> {
+    let lines: Vec<(&str, &Line)> = said.iter().map(|said| (said.name, &*said.line)).collect();
+    service::stage_line(attempt, &lines)
+}
+
+/// A service in a stage, and what is said of it there.
+struct Said<'a> {
+    name: &'a str,
+    line: Cow<'a, Line>,
+    /// Nothing, if it is gone from there.
+    report: Option<&'a StageReport>,
 }
 
 impl Facts<'_> {
     /// What is said of services in a stage, and how often anything of that was attempted.
-    fn lines(&self, stage: &StageName, of: impl Fn(&ServiceName) -> bool) -> (u32, Vec<(&ServiceName, Line)>) {
+    fn said(&self, stage: &StageName, of: impl Fn(&ServiceName) -> bool) -> (u32, Vec<Said<'_>>) {
         let (again, services) = (self.revision.again, self.services.values().filter(|report| of(&report.service)));
         let here = services.filter_map(|report| Some((report, report.in_stage(stage)?)));
         let here: Vec<(&ServiceReport, &StageReport)> = here.collect();
         let attempt = again + here.iter().map(|(_, report)| report.attempt - again).sum::<u32>();
-        let lines =
-            here.into_iter().filter_map(|(service, report)| Some((&service.service, self.line(service, report)?)));
-        (attempt, lines.collect())
+        let said = here.into_iter().filter_map(|(service, report)| {
+            let line = self.line(service, report)?;
+            Some(Said { name: service.service.as_str(), line, report: Some(report) })
+        });
+        (attempt, said.collect())
     }
 
     /// What waits in vain once a newer revision has taken its place; as long as the service goes on in another stage, it
     /// may still get there.
-    pub(super) fn line(&self, service: &ServiceReport, report: &StageReport) -> Option<Line> {
-        let mut line = report.line.clone()?;
+    pub(super) fn line<'a>(&self, service: &ServiceReport, report: &'a StageReport) -> Option<Cow<'a, Line>> {
+        let mut line = Cow::Borrowed(report.line.as_ref()?);
         if self.down && line.next == Next::Start {
-            line.description = rest::is_down(&self.revision.repository);
+            line.to_mut().description = rest::is_down(&self.revision.repository);
         }
         Some(match self.newer.filter(|_| !service.goes_on) {
-            Some(newer) => service::overtaken(line, report.passed_over || report.awaited.is_some(), newer),
+            Some(newer) => {
+                let gives_way = report.passed_over || report.awaited.is_some();
+                Cow::Owned(service::overtaken(line.into_owned(), gives_way, newer))
+            }
             None => line,
         })
     }
@@ -102,36 +123,49 @@ impl Facts<'_> {
     fn gone_stages(&self, plan: &Plan) -> BTreeSet<StageName> {
         let said = below(self.known, "launchway").filter_map(|context| context.split('/').next());
         let mut names: BTreeSet<StageName> = said.filter(|name| *name != "plan").map(StageName::new).collect();
-        names.extend(self.services.values().flat_map(|report| &report.stages).map(|report| report.stage.clone()));
         names.retain(|name| plan.stage(name).is_none());
+        let ran = self.services.values().flat_map(|report| &report.stages).map(|report| &report.stage);
+        names.extend(ran.filter(|name| plan.stage(name).is_none()).cloned());
         names
     }
 
-    /// What stands below a stage: its services with their steps, and what readers know beside them.
-    fn add_details(&self, stage: &StageName, lines: Vec<(&ServiceName, Line)>, details: &mut Vec<Detail>) {
+    /// What stands below a stage: its services with their steps, and what readers know beside them. Of thousands of services
+    /// only those are gone into of which something may be written.
+    fn add_details(&self, stage: &StageName, said: Vec<Said<'_>>, choice: &Choice<'_>, details: &mut Vec<Detail>) {
         let (context, again) = (stage_context(stage), self.revision.again);
-        let is_said = |name: &str| lines.binary_search_by(|(said, _)| said.as_str().cmp(name)).is_ok();
+        let is_said = |name: &str| said.binary_search_by(|said| said.name.cmp(name)).is_ok();
         let left = below(self.known, &context).filter(|name| !name.contains('/') && !is_said(name));
         let left = left.map(|name| {
             let report = self.services.get(&ServiceName::new(name)).and_then(|report| report.in_stage(stage));
-            (name, service::left_over(report.map_or(again, |report| report.attempt)))
+            let line = service::left_over(report.map_or(again, |report| report.attempt));
+            Said { name, line: Cow::Owned(line), report }
         });
-        let left: Vec<(&str, Line)> = left.collect();
-        for (name, line) in lines.into_iter().map(|(name, line)| (name.as_str(), line)).chain(left) {
-            let context = format!("{context}/{name}");
-            let report = self.services.get(&ServiceName::new(name)).and_then(|report| report.in_stage(stage));
-            details.push(Detail { is_step: false, context: context.clone(), line });
-            let Some(report) = report else { continue };
-            let begun: BTreeSet<&str> = report.steps.iter().map(|(step, _)| step.as_str()).collect();
-            let unreached = below(self.known, &context).filter(|step| !begun.contains(step));
-            let unreached = unreached.filter_map(|step| Some((step.to_owned(), report.unreached.clone()?)));
-            let steps = report.steps.iter().cloned().chain(unreached);
-            details.extend(steps.map(|(step, line)| Detail {
-                is_step: true,
-                context: format!("{context}/{step}"),
-                line,
-            }));
+        let left: Vec<Said<'_>> = left.collect();
+        let are_known = below(self.known, &context).next().is_some();
+        for said in said.into_iter().chain(left) {
+            if are_known || said.lines().any(|(is_step, line)| choice.is_written(is_step, line)) {
+                self.add_details_of(format!("{context}/{}", said.name), said, details);
+            }
         }
+    }
+
+    /// A service in a stage with its steps.
+    fn add_details_of(&self, context: String, said: Said<'_>, details: &mut Vec<Detail>) {
+        details.push(Detail { is_step: false, context: context.clone(), line: said.line.into_owned() });
+        let Some(report) = said.report else { return };
+        let begun: BTreeSet<&str> = report.steps.iter().map(|(step, _)| step.as_str()).collect();
+        let unreached = below(self.known, &context).filter(|step| !begun.contains(step));
+        let unreached = unreached.filter_map(|step| Some((step.to_owned(), report.unreached.clone()?)));
+        let steps = report.steps.iter().cloned().chain(unreached);
+        details.extend(steps.map(|(step, line)| Detail { is_step: true, context: format!("{context}/{step}"), line }));
+    }
+}
+
+impl Said<'_> {
+    /// What is said of it and of its steps, with whether it is of one of these.
+    fn lines(&self) -> impl Iterator<Item = (bool, &Line)> {
+        let steps = self.report.into_iter().flat_map(|report| &report.steps);
+        iter::once((false, &*self.line)).chain(steps.map(|(_, line)| (true, line)))
     }
 }
 
@@ -152,16 +186,26 @@ struct Detail {
 
 /// Which of the statuses below the stages are written. The first plan decides, and what was written is also written to
 /// its end.
-fn chosen(facts: &Facts<'_>, plan: &Plan, expected: usize, details: Vec<Detail>) -> impl Iterator<Item = Detail> {
-    let failed = |line: &Line| matches!(line.state, StatusState::Failure | StatusState::Error);
-    let keep = move |detail: &Detail| match plan.statuses {
-        _ if facts.known.contains(&detail.context) => true,
-        StatusDetail::Hooks => true,
-        StatusDetail::Services => !detail.is_step,
-        StatusDetail::Stages => false,
-        StatusDetail::Auto => expected <= DETAILS || failed(&detail.line),
-    };
-    details.into_iter().filter(keep)
+struct Choice<'a> {
+    known: &'a BTreeSet<String>,
+    statuses: StatusDetail,
+    are_few: bool,
+}
+
+impl Choice<'_> {
+    fn keeps(&self, detail: &Detail) -> bool {
+        self.known.contains(&detail.context) || self.is_written(detail.is_step, &detail.line)
+    }
+
+    /// Whether something is written that nobody knows yet.
+    fn is_written(&self, is_step: bool, line: &Line) -> bool {
+        match self.statuses {
+            StatusDetail::Hooks => true,
+            StatusDetail::Services => !is_step,
+            StatusDetail::Stages => false,
+            StatusDetail::Auto => self.are_few || matches!(line.state, StatusState::Failure | StatusState::Error),
+        }
+    }
 }
 
 fn status(revision: &RevisionState, context: String, line: Line) -> CommitStatus {

@@ -133,16 +133,26 @@ pub struct EventRow {
     pub event: Event,
 }
 
-/// Tells what is known of a service's runs on a revision from what is so now: a newer run raises `newest`, a deleted one
-/// lowers `runs`, and any change of those that stay raises `versions`.
+/// Where the runs of a revision stand, for whoever asks again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServiceMark {
+pub struct RunsMark {
     /// How many there are.
     pub runs: u64,
-    /// The sum of their versions.
-    pub versions: u64,
     /// The place of the newest in the order in which they came.
     pub newest: u64,
+    /// Grows whenever one of them comes or changes.
+    pub moved: u64,
+}
+
+/// The services of a revision that somebody has to look at again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedServices {
+    /// Where the runs stand now.
+    pub mark: RunsMark,
+    /// The services, by name.
+    pub services: Vec<ServiceName>,
+    /// Whether they are all that the revision's plan names or that had runs on it: nothing was known, or a run was deleted.
+    pub are_all: bool,
 }
 
 /// What a revision's statuses say of a service follows from this.
@@ -235,14 +245,14 @@ pub trait ReadStore: Send + Sync {
     async fn outline(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>, Failure>;
     /// The same of several, newest first.
     async fn outlines(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>, Failure>;
-    /// The services that a plan names or that had runs on a revision, each with what differs once one of those runs has
-    /// changed, was added or deleted.
-    async fn service_marks(
+    /// The services of which a run on a revision has come or changed since its runs stood at `since`.
+    async fn moved_services(
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
         plan: &PlanId,
-    ) -> Result<BTreeMap<ServiceName, ServiceMark>, Failure>;
+        since: Option<RunsMark>,
+    ) -> Result<MovedServices, Failure>;
     /// What happened on a revision to some services, all read at once.
     async fn service_facts(
         &self,

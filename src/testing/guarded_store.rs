@@ -25,8 +25,8 @@ use crate::model::time::Timestamp;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::model::webhook_call::WebhookCalls;
 use crate::store::{
-    AppliedDigest, CommitError, EventRow, Listing, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter,
-    ServiceFacts, ServiceMark, Store, Transaction, Versioned,
+    AppliedDigest, CommitError, EventRow, Listing, MovedServices, OutboxId, OutboxRow, ReadStore, Retained, Retention,
+    RunFilter, RunsMark, ServiceFacts, Store, Transaction, Versioned,
 };
 
 /// What happens at the calls of a store.
@@ -146,14 +146,17 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         Ok(self.counted(self.store.outlines(repository, limit).await?))
     }
 
-    async fn service_marks(
+    async fn moved_services(
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
         plan: &PlanId,
-    ) -> Result<BTreeMap<ServiceName, ServiceMark>> {
+        since: Option<RunsMark>,
+    ) -> Result<MovedServices> {
         self.guard.pass().await?;
-        Ok(self.counted(self.store.service_marks(repository, commit, plan).await?))
+        let moved = self.store.moved_services(repository, commit, plan, since).await?;
+        self.guard.answered(moved.services.len());
+        Ok(moved)
     }
 
     async fn service_facts(

@@ -137,6 +137,7 @@ conformance! {
             versions_that_a_rollback_may_want_stay
             versions_of_what_is_gone_grow_old
             of_young_runs_the_newest_stay
+            what_moved_of_a_revision_is_told_since_then
             what_passed_stays_while_it_is_delivered
             of_young_revisions_the_newest_stay
             the_newest_plan_goes_with_its_service

@@ -135,6 +135,45 @@ pub(crate) async fn of_young_runs_the_newest_stay(backend: &dyn Backend) {
     assert_eq!(events.iter().map(|row| row.run.as_str()).collect::<Vec<_>>(), ["first"], "events go with their run");
 }
 
+pub(crate) async fn what_moved_of_a_revision_is_told_since_then(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let run = |id: &str, name: &str| SequenceRun { commit: commit_id('1'), ..sequence(id, service("dev", name)) };
+    let elsewhere = SequenceRun { commit: commit_id('2'), ..run("elsewhere", "else") };
+    let first = [put(0, run("w1", "web")), put(0, run("a1", "api")), put(0, elsewhere)];
+    let revision = Write::Revision(Box::new(planned(plan("plan", commit_id('1'), at(0)))));
+    commit(&*store, first.into_iter().chain([revision])).await;
+    let (repository, revision, plan) = ("shop".into(), commit_id('1'), "plan".into());
+    let moved = async |since| {
+        let moved = store.moved_services(&repository, &revision, &plan, since).await.unwrap();
+        let services: Vec<String> = moved.services.iter().map(ToString::to_string).collect();
+        (Some(moved.mark), services.join(" "), moved.are_all)
+    };
+    let (mut mark, services, are_all) = moved(None).await;
+    assert_eq!((services.as_str(), are_all), ("api web", true), "what nobody knows anything of");
+    let steps = [
+        (None, "", false),
+        (Some(put(1, run("w1", "web"))), "web", false),
+        (Some(put(0, run("w2", "web"))), "web", false),
+        (Some(put(1, run("a1", "api"))), "api", false),
+        (Some(put(0, run("j1", "job"))), "job", false),
+        (None, "", false),
+    ];
+    for (write, services, are_all) in steps {
+        commit(&*store, write).await;
+        let now = moved(mark).await;
+        assert_eq!((now.1.as_str(), now.2), (services, are_all));
+        mark = now.0;
+    }
+    // The one that moved last goes, and another comes: as many as before, and the last move is none that is newer.
+    commit(&*store, [put(0, SequenceRun { attempt: 2, ..run("j2", "job") })]).await;
+    commit(&*store, [put(1, ended(run("j1", "job")))]).await;
+    mark = moved(mark).await.0;
+    store.retain(Retention { before: at(-1), most: 0 }).await.unwrap();
+    commit(&*store, [put(0, run("w3", "web"))]).await;
+    let (_, services, are_all) = moved(mark).await;
+    assert_eq!((services.as_str(), are_all), ("api job web", true), "what was deleted");
+}
+
 /// What a revision that stays shows on its commit stays with it: the newest attempts, and reports that are owed.
 pub(crate) async fn what_a_head_shows_stays(backend: &dyn Backend) {
     let store = backend.open().await;

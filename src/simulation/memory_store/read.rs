@@ -1,6 +1,6 @@
 //! What is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -27,7 +27,7 @@ use crate::simulation::memory_store::MemoryStore;
 use crate::simulation::memory_store::tables::Row;
 use crate::simulation::memory_store::write::is_of;
 use crate::store::{
-    AppliedDigest, EventRow, Listing, OutboxRow, ReadStore, RunFilter, ServiceFacts, ServiceMark, Versioned,
+    AppliedDigest, EventRow, Listing, MovedServices, OutboxRow, ReadStore, RunFilter, RunsMark, ServiceFacts, Versioned,
 };
 
 #[async_trait]
@@ -216,23 +216,35 @@ impl ReadStore for MemoryStore {
         Ok(self.revisions(repository, limit).await?.into_iter().map(outline).collect())
     }
 
-    async fn service_marks(
+    async fn moved_services(
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
         plan: &PlanId,
-    ) -> Result<BTreeMap<ServiceName, ServiceMark>> {
+        since: Option<RunsMark>,
+    ) -> Result<MovedServices> {
         let tables = self.tables();
-        let planned = tables.plans.get(plan).into_iter().flat_map(|plan| &plan.stages).flat_map(|it| &it.services);
-        let mut marks: BTreeMap<ServiceName, ServiceMark> =
-            planned.map(|part| (part.service.clone(), ServiceMark::default())).collect();
-        for (place, run) in tables.runs.values().filter(|(_, run)| run.value.revision() == (repository, commit)) {
-            let mark = marks.entry(run.value.service().service).or_default();
-            mark.runs += 1;
-            mark.versions += run.version;
-            mark.newest = mark.newest.max(place.1.unsigned_abs());
+        let on_it = tables.runs.iter().filter(|(_, (_, run))| run.value.revision() == (repository, commit));
+        let on_it = on_it.map(|(id, ((_, number), run))| {
+            let moved = tables.run_moves.get(id).copied().unwrap_or_default();
+            (number.unsigned_abs(), moved, run.value.service().service)
+        });
+        let on_it: Vec<(u64, u64, ServiceName)> = on_it.collect();
+        let mark = RunsMark {
+            runs: on_it.len() as u64,
+            newest: on_it.iter().map(|(number, ..)| *number).max().unwrap_or_default(),
+            moved: on_it.iter().map(|(_, moved, _)| *moved).max().unwrap_or_default(),
+        };
+        let known = since.unwrap_or_default();
+        let added = on_it.iter().filter(|(number, ..)| *number > known.newest).count() as u64;
+        let are_all = since.is_none() || known.runs + added != mark.runs;
+        let moved = on_it.into_iter().filter(|(_, moved, _)| are_all || *moved > known.moved);
+        let mut services: BTreeSet<ServiceName> = moved.map(|(.., service)| service).collect();
+        if are_all {
+            let planned = tables.plans.get(plan).into_iter().flat_map(|plan| &plan.stages).flat_map(|it| &it.services);
+            services.extend(planned.map(|part| part.service.clone()));
         }
-        Ok(marks)
+        Ok(MovedServices { mark, services: services.into_iter().collect(), are_all })
     }
 
     async fn service_facts(

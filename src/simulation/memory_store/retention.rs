@@ -241,6 +241,7 @@ fn newest_first(tables: &Tables) -> Vec<(&RunId, &Run)> {
 /// Their events go with them.
 fn remove_runs(tables: &mut Tables, goes: &BTreeSet<RunId>) -> u64 {
     delete(&mut tables.runs_in_order, |_, id| goes.contains(id));
+    delete(&mut tables.run_moves, |id, _| goes.contains(id));
     delete(&mut tables.events, |_, event| goes.contains(&event.run));
     delete(&mut tables.runs, |id, _| goes.contains(id))
 }

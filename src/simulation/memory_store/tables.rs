@@ -36,6 +36,10 @@ pub(super) struct Tables {
     pub(super) runs: Map<RunId, (RunOrder, Row<Run>)>,
     pub(super) runs_in_order: Map<RunOrder, RunId>,
     pub(super) open_runs: Map<RunOrder, RunId>,
+    /// When each run came or changed last, as a number that grows.
+    pub(super) run_moves: Map<RunId, u64>,
+    /// The last of these.
+    pub(super) moves: u64,
     pub(super) events: Map<i64, Arc<EventRow>>,
     pub(super) outbox: Map<OutboxId, Arc<OutboxRow>>,
     /// The row of each run and key.

@@ -98,6 +98,8 @@ fn put_run(tables: &mut Tables, run: Versioned<Run>) -> Result<(), String> {
         tables.open_runs.insert_mut(order, id.clone());
     }
     tables.runs_in_order.insert_mut(order, id.clone());
+    tables.moves += 1;
+    tables.run_moves.insert_mut(id.clone(), tables.moves);
     tables.runs.insert_mut(id, (order, Arc::new(Versioned { version: version + 1, value })));
     Ok(())
 }

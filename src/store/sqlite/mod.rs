@@ -33,8 +33,8 @@ use self::failure::{Error, failed};
 use self::readers::Readers;
 use self::writer::Writer;
 use super::{
-    AppliedDigest, CommitError, EventRow, Listing, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter,
-    ServiceFacts, ServiceMark, Store, Transaction, Versioned,
+    AppliedDigest, CommitError, EventRow, Listing, MovedServices, OutboxId, OutboxRow, ReadStore, Retained, Retention,
+    RunFilter, RunsMark, ServiceFacts, Store, Transaction, Versioned,
 };
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
@@ -288,14 +288,15 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(move |connection| read::outlines(connection, &repository, limit)).await
     }
 
-    async fn service_marks(
+    async fn moved_services(
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
         plan: &PlanId,
-    ) -> Result<BTreeMap<ServiceName, ServiceMark>> {
+        since: Option<RunsMark>,
+    ) -> Result<MovedServices> {
         let (repository, commit, plan) = (repository.clone(), commit.clone(), plan.clone());
-        self.read(move |connection| read::service_marks(connection, &repository, &commit, &plan)).await
+        self.read(move |connection| read::moved_services(connection, &repository, &commit, &plan, since)).await
     }
 
     async fn service_facts(

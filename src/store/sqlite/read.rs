@@ -26,7 +26,8 @@ use crate::model::webhook_call::WebhookCalls;
 use crate::store::content::Refers;
 use crate::store::record::{PlanPart, Record, RevisionRecord, join_plan, kind_from, kind_text};
 use crate::store::{
-    AppliedDigest, EventRow, Listing, OutboxId, OutboxRow, RecordKey, RunFilter, ServiceFacts, ServiceMark, Versioned,
+    AppliedDigest, EventRow, Listing, MovedServices, OutboxId, OutboxRow, RecordKey, RunFilter, RunsMark, ServiceFacts,
+    Versioned,
 };
 
 type Result<T, E = Error> = std::result::Result<T, E>;
@@ -313,24 +314,35 @@ fn joined(connection: &Connection, row: &Row<'_>, plan: ReadPlan) -> Result<Revi
     Ok(revision.join(plan)?)
 }
 
-/// Versions only grow, and so does the number of runs.
-pub(super) fn service_marks(
+pub(super) fn moved_services(
     connection: &Connection,
     repository: &RepositoryName,
     commit: &CommitId,
     plan: &PlanId,
-) -> Result<BTreeMap<ServiceName, ServiceMark>> {
-    let planned = "SELECT service, 0, 0, 0 FROM plan_parts WHERE plan = ?";
-    let run = "SELECT service, count(*), sum(version), max(number) FROM runs \
-               WHERE commit_id = ? AND repository = ? GROUP BY service";
-    let mark = |row: &Row<'_>| {
-        let (runs, versions, newest) = (unsigned(row.get(1)?), unsigned(row.get(2)?), unsigned(row.get(3)?));
-        Ok((ServiceName::new(row.get::<_, String>(0)?), ServiceMark { runs, versions, newest }))
+    since: Option<RunsMark>,
+) -> Result<MovedServices> {
+    let (commit, repository) = (commit.as_str(), repository.as_str());
+    let known = since.unwrap_or_default();
+    let sql = "SELECT count(*), coalesce(max(number), 0), coalesce(max(moved), 0), count(*) FILTER (WHERE number > ?) \
+               FROM runs INDEXED BY runs_by_move WHERE commit_id = ? AND repository = ?";
+    let counts = many(connection, sql, params![known.newest.cast_signed(), commit, repository], |row| {
+        let mark =
+            RunsMark { runs: unsigned(row.get(0)?), newest: unsigned(row.get(1)?), moved: unsigned(row.get(2)?) };
+        Ok((mark, unsigned(row.get(3)?)))
+    })?;
+    let (mark, added) = counts.into_iter().next().unwrap_or_default();
+    let are_all = since.is_none() || known.runs + added != mark.runs;
+    let service = |row: &Row<'_>| Ok(ServiceName::new(row.get::<_, String>(0)?));
+    let services = if are_all {
+        let sql = "SELECT service FROM plan_parts WHERE plan = ? \
+                   UNION SELECT service FROM runs WHERE commit_id = ? AND repository = ? ORDER BY 1";
+        many(connection, sql, [plan.as_str(), commit, repository], service)?
+    } else {
+        let sql = "SELECT DISTINCT service FROM runs INDEXED BY runs_by_move \
+                   WHERE commit_id = ? AND repository = ? AND moved > ? ORDER BY 1";
+        many(connection, sql, params![commit, repository, known.moved.cast_signed()], service)?
     };
-    let mut marks: BTreeMap<ServiceName, ServiceMark> =
-        many(connection, planned, [plan.as_str()], mark)?.into_iter().collect();
-    marks.extend(many(connection, run, [commit.as_str(), repository.as_str()], mark)?);
-    Ok(marks)
+    Ok(MovedServices { mark, services, are_all })
 }
 
 pub(super) fn service_facts(

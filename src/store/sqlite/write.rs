@@ -11,7 +11,7 @@ use super::place::{Place, place};
 use crate::error::Context;
 use crate::model::commit_status::Posted;
 use crate::model::event::Event;
-use crate::model::ids::{PlanId, RepositoryName, RunId, WriterName};
+use crate::model::ids::{CommitId, PlanId, RepositoryName, RunId, WriterName};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
 use crate::model::slot::{PassedState, SlotState};
@@ -104,14 +104,23 @@ fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
         ("commit_id", &commit.as_str()),
         ("created_at", &value.created_at().0),
     ];
-    let columns: [Column<'_>; 3] =
-        [("is_open", &!value.is_ended()), ("attempt", &attempt), ("record", &encode(value)?)];
+    let moved = next_move(connection, repository, commit)?;
+    let columns: [Column<'_>; 4] =
+        [("is_open", &!value.is_ended()), ("attempt", &attempt), ("moved", &moved), ("record", &encode(value)?)];
     if *version == 0 {
         insert(connection, &key, fixed.iter().chain(&columns))?;
     } else {
         update(connection, &key, *version, &columns)?;
     }
     put_content(connection, &key, value)
+}
+
+/// What tells that a run of a revision has changed after all others of it.
+fn next_move(connection: &Connection, repository: &RepositoryName, commit: &CommitId) -> Result<i64, Error> {
+    let sql =
+        "SELECT coalesce(max(moved), 0) + 1 FROM runs INDEXED BY runs_by_move WHERE commit_id = ? AND repository = ?";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_row([commit.as_str(), repository.as_str()], |row| row.get(0))?)
 }
 
 /// Stores the content that a record refers to.

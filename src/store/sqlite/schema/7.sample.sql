@@ -1,0 +1,1 @@
+UPDATE runs SET version = version + 1, moved = moved + 1 WHERE service = 'web';
