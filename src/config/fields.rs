@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::files::{Holds, NamedFile};
-use crate::manifest::Problem;
 use crate::manifest::yaml::{Document, Position, push_segment};
+use crate::manifest::{Problem, nearest};
 use crate::model::object::Location;
 
 /// What is wrong so far.
@@ -94,7 +94,7 @@ impl<'a> Field<'a> {
         for key in map.keys().filter(|key| !keys.contains(&key.as_str())) {
             let field = self.field(key);
             let position = self.problems.document.key_position(&field.pointer);
-            let hint = match similar::get_close_matches(key.as_str(), keys, 1, 0.6).first() {
+            let hint = match nearest(key, keys.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known here: {}", keys.join(", ")),
             };

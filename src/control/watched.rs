@@ -175,7 +175,11 @@ impl Watched {
     }
 
     /// Changes what is remembered of the repository; `change` says whether it changed anything.
-    async fn change(self: &Arc<Self>, driver: &Driver, change: impl Fn(&mut RepositoryState) -> bool) -> Result<()> {
+    async fn change(
+        self: &Arc<Self>,
+        driver: &Driver,
+        change: impl Fn(&mut RepositoryState) -> bool + Sync,
+    ) -> Result<()> {
         driver
             .decide(|transition| {
                 let stored = transition.records.repositories.get(&self.name)?.cloned();

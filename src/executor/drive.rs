@@ -31,6 +31,9 @@ pub const TRIES: u32 = 100;
 /// How many announcements a slow listener may miss before it has to examine everything.
 const ANNOUNCEMENTS: usize = 1024;
 
+/// A decision, which puts its answer by: what makes one durable is then compiled once, and not for each answer.
+type Decision<'a> = dyn FnMut(&mut Transition<'_>) -> Result<(), Undecided> + Send + 'a;
+
 /// Makes decisions durable.
 #[derive(Clone)]
 pub struct Driver {
@@ -153,7 +156,10 @@ impl Driver {
     ///
     /// # Errors
     /// If it is refused, the store fails, or another process has taken the store over.
-    pub async fn decide<T>(&self, decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided>) -> Result<T> {
+    pub async fn decide<T: Send>(
+        &self,
+        decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided> + Send + Sync,
+    ) -> Result<T> {
         let mut records = Records::default();
         for _ in 0..TRIES {
             if let Some(answer) = self.try_decide(&mut records, &decision).await? {
@@ -169,16 +175,28 @@ impl Driver {
     ///
     /// # Errors
     /// As [`Driver::decide`].
-    pub async fn try_decide<T>(
+    pub async fn try_decide<T: Send>(
         &self,
         records: &mut Records,
-        decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided>,
+        decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided> + Send,
     ) -> Result<Option<T>> {
-        let (answer, mut transaction, touched) = self.work_out(records, decision).await?;
+        let mut answer = None;
+        let kept = &mut answer;
+        let mut decide = move |transition: &mut Transition<'_>| {
+            *kept = Some(decision(transition)?);
+            Ok(())
+        };
+        let is_committed = self.try_commit(records, &mut decide).await?;
+        Ok(answer.filter(|_| is_committed))
+    }
+
+    /// Whether a decision could be made durable, as it was made now.
+    async fn try_commit(&self, records: &mut Records, decision: &mut Decision<'_>) -> Result<bool> {
+        let (mut transaction, touched) = self.outcome(records, decision).await?;
         transaction.writes.extend(self.writers.ask(&touched.reports, self.clock.now()));
         transaction.writes.extend(self.writers.ask_overtaken(&touched.planned, self.clock.now()));
         if transaction.writes.is_empty() {
-            return Ok(Some(answer));
+            return Ok(true);
         }
         let committed = self.store.commit(transaction).await;
         self.metrics.commit(&committed);
@@ -189,11 +207,11 @@ impl Driver {
                 self.subscribers.wake(&touched.asked);
                 // Nobody listening is fine: whoever starts later examines everything first.
                 drop(self.touched.send(touched));
-                Ok(Some(answer))
+                Ok(true)
             }
             Err(CommitError::Conflict { what }) => {
                 tracing::debug!(what, "decided on old values, deciding again");
-                Ok(None)
+                Ok(false)
             }
             Err(error) => Err(self.judged(error)),
         }
@@ -203,21 +221,33 @@ impl Driver {
     ///
     /// # Errors
     /// If it is refused, or the store cannot be read.
-    pub async fn work_out<T>(
+    pub async fn work_out<T: Send>(
         &self,
         records: &mut Records,
-        decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided>,
+        decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided> + Send,
     ) -> Result<(T, Transaction, Touched)> {
+        let mut answer = None;
+        let kept = &mut answer;
+        let mut decide = move |transition: &mut Transition<'_>| {
+            *kept = Some(decision(transition)?);
+            Ok(())
+        };
+        let (transaction, touched) = self.outcome(records, &mut decide).await?;
+        let answer = answer.ok_or_else(|| Failure::stalled("nothing was decided"))?;
+        Ok((answer, transaction, touched))
+    }
+
+    async fn outcome(&self, records: &mut Records, decision: &mut Decision<'_>) -> Result<(Transaction, Touched)> {
         loop {
             records.forget_changes();
             let mut transition = Transition::new(records, self.clock.now(), self.limits);
             let decided = decision(&mut transition);
-            match decided.and_then(|answer| Ok((answer, transition.propagate()?))) {
-                Ok((answer, outcome)) => {
+            match decided.and_then(|()| transition.propagate()) {
+                Ok(outcome) => {
                     let told = self.subscribers.ask(records.runs.changed(), self.clock.now());
                     let (mut transaction, mut touched) = outcome.finish(std::mem::take(records));
                     touched.ask(told, &mut transaction);
-                    return Ok((answer, transaction, touched));
+                    return Ok((transaction, touched));
                 }
                 Err(Undecided::Refused(failure)) => return Err(failure),
                 Err(Undecided::Needs(needs)) => self.read(needs, records).await?,

@@ -200,7 +200,7 @@ pub async fn foresee(
     revisions: &dyn Revisions,
     read: Read,
     release: &Release,
-    before: impl Fn(&mut Transition<'_>) -> Result<(), Undecided>,
+    before: impl Fn(&mut Transition<'_>) -> Result<(), Undecided> + Sync,
 ) -> Result<(RevisionResult, Transaction, Stages)> {
     let mut records = Records::default();
     let (head, applied) = surrounded(driver, read, release, &mut records).await?;

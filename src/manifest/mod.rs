@@ -47,6 +47,7 @@ pub(crate) use shipyard::{shipyard_of, shipyard_problems};
 
 pub use files::{Absence, Content, FileEntry, FileKind, Files, LARGEST};
 pub use problem::{NOT_APPLIED, Problem, Severity};
+pub(crate) use shape::nearest;
 pub use snapshot::{Changed, Options, Outcome, Snapshot};
 
 use serde_json::Value;

@@ -155,7 +155,7 @@ impl DifferenceView {
             };
             DiffLine { sign, text: change.value().trim_end_matches('\n').to_owned() }
         };
-        TextDiff::from_lines(&old, &new).iter_all_changes().map(line).collect()
+        TextDiff::from_lines(old.as_str(), &new).iter_all_changes().map(line).collect()
     }
 
     fn new(difference: &Difference, kind: &Kind, hidden: bool) -> Self {

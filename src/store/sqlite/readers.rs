@@ -18,8 +18,9 @@ use crate::error::{Context, Failure, Result};
 /// How many reads run at once: a read takes microseconds, and more threads than this would only wait for a core.
 const CONCURRENT_READS: usize = 4;
 
-/// What is read.
-type Work = Box<dyn FnOnce(&Connection) + Send>;
+/// What is read, and then whom it is handed to.
+type Work = Box<dyn FnOnce(&Connection) -> Reply + Send>;
+type Reply = Box<dyn FnOnce() + Send>;
 
 /// The threads that read.
 pub(super) struct Readers {
@@ -61,20 +62,27 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     {
+        let (reply, answer) = oneshot::channel();
+        let work = move |connection: &Connection| -> Reply {
+            let result = read_at_once(connection, read).map_err(|error| error.into_failure("read the store"));
+            Box::new(move || drop(reply.send(result))) // whoever asked may have gone
+        };
+        self.ask(Box::new(work)).await?;
+        answer.await.or_stalled(stopped)?
+    }
+
+    /// Has a reader work, which is idle again before its answer is known.
+    async fn ask(&self, work: Work) -> Result<()> {
         let permit = Arc::clone(&self.permits).acquire_owned().await.or_stalled(stopped)?;
         let (pool, reader) = (Arc::clone(&self.pool), self.pool.take()?);
-        let (reply, answer) = oneshot::channel();
         let asked = reader.work.clone();
-        let work = move |connection: &Connection| {
-            let result = read_at_once(connection, read).map_err(|error| error.into_failure("read the store"));
+        let work = move |connection: &Connection| -> Reply {
+            let reply = work(connection);
             pool.idle().push(reader);
             drop(permit);
-            reply.send(result).ok(); // whoever asked may have gone
+            reply
         };
-        let sent = asked.send(Box::new(work));
-        drop(asked);
-        sent.map_err(|_closed| Failure::stalled(stopped()))?;
-        answer.await.or_stalled(stopped)?
+        asked.send(Box::new(work)).map_err(|_closed| Failure::stalled(stopped()))
     }
 }
 
@@ -121,7 +129,7 @@ impl Reader {
     fn start(connection: Connection) -> Result<Self> {
         let (work, queue) = mpsc::channel::<Work>();
         let thread = std::thread::Builder::new().name("store-reader".to_owned());
-        let thread = thread.spawn(move || queue.iter().for_each(|work| work(&connection)));
+        let thread = thread.spawn(move || queue.iter().for_each(|work| work(&connection)()));
         Ok(Self { work, thread: thread.or_transient(|| "cannot start a thread of the store".to_owned())? })
     }
 }
