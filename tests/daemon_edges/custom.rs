@@ -163,6 +163,21 @@ reach asked
 }
 
 #[test]
+fn the_deployer_of_the_example_takes_a_version_to_all_pods() {
+    let (world, address) = served_by_one();
+    let example = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/examples-repo/deployer/bin/launch"));
+    let quick = example.unwrap().replace("PROVING = 10", "PROVING = 0");
+    std::fs::write(world.git.path("launch"), quick).unwrap();
+    let commit = push(&world, "two", "exec python3 HERE/launch", "type: Custom");
+    world.status(&commit, "launchway/default", "success");
+    assert_eq!(pods(&world), ["web-2-", "web-2-"]);
+    eventually("version two answers", || says(&address, "two"));
+    let printed = world.tell(&["logs", "dc/web"]);
+    assert!(printed.contains("web-2 takes the place of web-1"), "{printed}");
+    assert!(printed.contains("2 pods of web-2 serve"), "{printed}");
+}
+
+#[test]
 fn a_person_who_cancels_ends_the_deployer_first() {
     let (world, address) = served_by_one();
     let script = r#"
