@@ -5,6 +5,7 @@ use super::client::Client;
 use super::here;
 use super::output::{Complaint, Outcome};
 use crate::error::Failure;
+use crate::model::deployment_config::CONFIG_WORDS;
 use crate::server::view::{ConfigView, DamagedView, List, RepositoryView};
 
 /// A name with what it is the name of.
@@ -26,20 +27,13 @@ impl std::str::FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (kind, name) = text.split_once('/').unwrap_or(("dc", text));
+        let (kind, name) = text.split_once('/').unwrap_or((CONFIG_WORDS[0], text));
         if name.is_empty() {
             return Err("a name is missing, as in `dc/web`".to_owned());
         }
         let name = name.to_owned();
         match kind {
-            "dc"
-            | "deploymentconfig"
-            | "deploymentconfigs"
-            | "deploymentconfig.apps.openshift.io"
-            | "deploy"
-            | "deployment"
-            | "deployments"
-            | "deployment.apps" => Ok(Self::Config(name)),
+            config if CONFIG_WORDS.contains(&config) => Ok(Self::Config(name)),
             "run" | "runs" => Ok(Self::Run(name)),
             "revision" | "revisions" | "commit" => Ok(Self::Revision(name)),
             "pod" | "pods" => Ok(Self::Pod(name)),

@@ -14,6 +14,18 @@ use super::trial::{AbParams, BlueGreenParams, CanaryParams, CanaryStep, DEFAULT_
 /// The most pods of one deployment config: what one machine was measured with, and a number that is rather mistyped beyond.
 pub const MOST_REPLICAS: u32 = 1000;
 
+/// What may stand before the name of a deployment config, as in `dc/web`: as OpenShift and Kubernetes call it and a `Deployment`.
+pub const CONFIG_WORDS: [&str; 8] = [
+    "dc",
+    "deploymentconfig",
+    "deploymentconfigs",
+    "deploymentconfig.apps.openshift.io",
+    "deploy",
+    "deployment",
+    "deployments",
+    "deployment.apps",
+];
+
 /// `DeploymentConfigSpec`, read from content whose defaults are applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use crate::engine::rollback::evaluate::hooks;
-use crate::manifest::digest::{self, hex};
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan, StageStart};
@@ -11,7 +10,7 @@ use crate::model::seed::Seed;
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::state::spec_of;
 use crate::plan::summary::summary;
-use crate::report::markdown::{code, lines};
+use crate::report::markdown::{code, lines, remark};
 use crate::report::plan_line;
 use crate::report::status::PLAN;
 
@@ -33,12 +32,9 @@ pub enum Foreseen {
     Planned(Box<Plan>, Vec<String>),
 }
 
-/// What the comment on a pull request begins with, which nobody sees: by this it is found again. Whoever does not know the seed
-/// cannot have begun one so before it was there.
+/// What the comment on a pull request begins with, which nobody sees: by this it is found again.
 pub fn marker(seed: &Seed, repository: &RepositoryName, number: u64) -> String {
-    let digest = digest::of(&json!([hex(seed.reveal()), repository.as_str(), number]));
-    let tag: String = digest.as_str().trim_start_matches("sha256:").chars().take(16).collect();
-    format!("<!-- launchway/plan {tag} -->")
+    remark("plan", seed, &[json!(repository.as_str()), json!(number)])
 }
 
 /// The comment, beginning with its `marker`, on a pull request whose merge into `branch` comes to what was foreseen. It names no commit that moves by itself,
