@@ -90,6 +90,8 @@ pub struct RepositorySettings {
     pub notes: bool,
     /// Whether its pull requests are told what merging them would do.
     pub previews: bool,
+    /// Whether people who may write to it command in comments on its pull requests.
+    pub commands: bool,
     /// What signs its webhooks; all are valid at once, none means that it takes none.
     pub webhook: Vec<SecretSource>,
     /// What opens the registries of its images; others are asked without credentials.
@@ -239,6 +241,7 @@ impl RepositorySettings {
             forge: None,
             notes: false,
             previews: true,
+            commands: false,
             webhook: Vec::new(),
             registries: Vec::new(),
         }

@@ -18,6 +18,7 @@ mod daemon_edges {
     mod at_rest;
     mod bad_input;
     mod by_hand;
+    mod comments;
     mod custom;
     mod damage;
     mod dead_disk;
@@ -26,6 +27,7 @@ mod daemon_edges {
     mod events;
     mod exec;
     mod full_disk;
+    mod gitea;
     mod images;
     mod lost_mirror;
     mod many;

@@ -157,7 +157,7 @@ pub(super) fn unique<T>(field: &Field<'_>, values: Vec<T>, name: impl Fn(&T) -> 
     values
 }
 
-const REPOSITORY: [&str; 15] = [
+const REPOSITORY: [&str; 16] = [
     "name",
     "url",
     "branch",
@@ -171,6 +171,7 @@ const REPOSITORY: [&str; 15] = [
     "forge",
     "notes",
     "previews",
+    "commands",
     "webhook",
     "registries",
 ];
@@ -178,7 +179,7 @@ const REPOSITORY: [&str; 15] = [
 fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
     field.known(&REPOSITORY);
     let get = |key| field.field(key);
-    RepositorySettings {
+    let settings = RepositorySettings {
         name: RepositoryName::new(name(&get("name"))),
         url: address(&get("url")),
         branch: branch(&get("branch")),
@@ -194,8 +195,26 @@ fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
         forge: forge(&get("forge")),
         notes: get("notes").flag().unwrap_or(false),
         previews: get("previews").flag().unwrap_or(true),
+        commands: get("commands").flag().unwrap_or(false),
         webhook: webhook(&get("webhook"), folder),
         registries: get("registries").items().iter().map(|field| registry(field, folder)).collect(),
+    };
+    refuse_vain_commands(&get("commands"), &settings);
+    settings
+}
+
+/// Whoever lets people command in comments hears where none would ever be heard of.
+fn refuse_vain_commands(field: &Field<'_>, settings: &RepositorySettings) {
+    let kind = settings.forge.as_ref().map_or_else(|| ForgeKind::guess(&settings.url), |forge| forge.kind);
+    if !settings.commands {
+        return;
+    }
+    if !matches!(kind, ForgeKind::Gitea | ForgeKind::Github | ForgeKind::Gitlab) {
+        let message = "comments are read from GitHub, GitLab, Gitea and Forgejo alone";
+        field.error("invalid", message, "name the host with `forge: {kind: …}`, or leave `commands` out");
+    } else if settings.webhook.is_empty() {
+        let message = "comments come by webhook, and there is no secret for one";
+        field.error("invalid", message, "give `webhook: {secretFiles: […]}`");
     }
 }
 

@@ -20,6 +20,7 @@ repositories:
     forge: {kind: forgejo, url: "https://git.example/"}
     notes: true
     previews: false
+    commands: true
     webhook: {secretFiles: [hook], secrets: ["hunter2"]}
   - {name: plain, url: /srv/git/plain.git, poll: 0s, forge: {kind: none}}
 sequences: {taskStartTimeout: 1m, taskTimeout: 2h}
@@ -70,7 +71,7 @@ fn a_whole_configuration_is_read() {
     let shop = &settings.repositories[0];
     assert_eq!((shop.name.as_str(), shop.branch.as_deref()), ("shop", Some("main")));
     assert_eq!(shop.poll, Duration::from_secs(90));
-    assert!(shop.schedule.is_some() && shop.notes && !shop.previews && !shop.insecure);
+    assert!(shop.schedule.is_some() && shop.notes && !shop.previews && shop.commands && !shop.insecure);
     assert_eq!(shop.history, History::RewriteAllowed);
     let build = BuildLimits { time: Duration::from_secs(300), disk: 1 << 30, ..BuildLimits::default() };
     let limits = Limits { manifest: 1 << 20, launchable: 3 << 30, entries: 10, depth: 5, fetch: 1 << 30, build };
@@ -115,6 +116,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!(repository.allow, Allowances::default());
     assert_eq!(repository.history, History::Linear);
     assert!(repository.schedule.is_none() && repository.forge.is_none() && repository.webhook.is_empty());
+    assert!(repository.previews && !repository.commands);
 }
 
 #[test]
@@ -194,6 +196,9 @@ fn one_value_at_a_time() {
         ("access: {socketGroup: 998}".to_owned(), "put text in quotes"),
         ("access: {socketGroups: [ops]}".to_owned(), "did you mean `socketGroup`"),
         ("repositories: {}".to_owned(), "should be a list"),
+        (repository("commands: true"), "comments are read from GitHub, GitLab, Gitea and Forgejo alone"),
+        (repository("commands: true, forge: {kind: bitbucket}"), "comments are read from"),
+        (repository("commands: true, forge: {kind: gitea}"), "comments come by webhook"),
         ("repositories: [{url: /a}]".to_owned(), "`name` is missing"),
         ("repositories: [{name: a}]".to_owned(), "`url` is missing"),
         ("repositories: [text]".to_owned(), "should be a mapping"),

@@ -16,6 +16,7 @@ use crate::clock::{Clock, Ids, SystemClock, Ulids, rfc3339};
 use crate::config::{self, AccessToken, RepositorySettings, Settings};
 use crate::control::accounts;
 use crate::control::commands::operator::Operator;
+use crate::control::comments::WatchedComments;
 use crate::control::housekeeping::Housekeeping;
 use crate::control::imports;
 use crate::control::previews::WatchedPreviews;
@@ -330,11 +331,11 @@ async fn serve(
     tasks: &TaskTracker,
 ) -> Result<()> {
     let bounds = Bounds::default();
-    let (driver, housekeeping) = (parts.driver.clone(), parts.housekeeping.clone());
-    let commands = Arc::new(Operator { driver, watchers: watchers.clone(), housekeeping });
+    let operator = operator(parts, watchers);
+    let comments = WatchedComments::new(operator.clone());
     let state = ServerState {
         query,
-        commands: Some(commands),
+        commands: Some(Arc::new(operator)),
         access: Arc::new(access(settings, parts.state.root())?),
         started_at: parts.driver.clock.now(),
         watched: watchers.keys().cloned().collect(),
@@ -342,7 +343,7 @@ async fn serve(
         body_patience: bounds.body,
         stop: stop.clone(),
     };
-    let hooks = Arc::new(WatchedHooks { watchers: watchers.clone(), metrics: parts.driver.metrics.clone() });
+    let hooks = Arc::new(WatchedHooks { watchers: watchers.clone(), comments, metrics: parts.driver.metrics.clone() });
     let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
     let metrics = parts.driver.metrics.clone();
     let api = router::router(state.clone());
@@ -358,6 +359,12 @@ async fn serve(
     tasks.spawn(listener::serve(for_hooks, api, bounds, stop.clone()));
     tasks.spawn(listener::serve(for_deployers, deployers, bounds, stop.clone()));
     Ok(())
+}
+
+/// What carries out what people ask for.
+fn operator(parts: &Parts, watchers: &Arc<BTreeMap<RepositoryName, Watcher>>) -> Operator {
+    let (driver, housekeeping) = (parts.driver.clone(), parts.housekeeping.clone());
+    Operator { driver, watchers: watchers.clone(), housekeeping }
 }
 
 /// The sockets for commands, for hooks and for deployers, where others find them.
@@ -410,8 +417,9 @@ fn work(
     let proposals = Arc::new(WatchedProposals { driver: parts.driver.clone(), watchers: watchers.clone() });
     let previews = Arc::new(WatchedPreviews { driver: parts.driver.clone(), watchers: watchers.clone() });
     let (runtime, indicators) = (parts.runtime.clone(), parts.indicators.clone());
-    let tokens = parts.tokens.clone();
-    let performer = Performer { driver: parts.driver.clone(), runtime, proposals, previews, indicators, tokens };
+    let comments = Arc::new(WatchedComments::new(operator(parts, watchers)));
+    let (driver, tokens) = (parts.driver.clone(), parts.tokens.clone());
+    let performer = Performer { driver, runtime, proposals, previews, comments, indicators, tokens };
     let declarations = Arc::new(WatchedDeclarations(watchers.clone()));
     let reconciler = Reconciler::new(parts.driver.clone(), parts.runtime.clone(), declarations);
     let (outbox, caught_up, stopped) = (Outbox::new(performer), reconciler.caught_up(), stop.clone());

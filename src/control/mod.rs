@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod app;
 pub mod aside;
 pub mod commands;
+pub mod comments;
 pub mod housekeeping;
 mod imports;
 pub mod previews;

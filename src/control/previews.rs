@@ -136,7 +136,7 @@ impl WatchedPreviews {
             }
         }
         if let Some(text) = text {
-            preview.comment = Some(host.pull_requests.say(pull.number, preview.comment, &marker, text).await?);
+            preview.comment = Some(host.pull_requests.say(pull.number, preview.comment, None, &marker, text).await?);
         }
         Ok(preview)
     }

@@ -15,7 +15,7 @@ use crate::error::{Context, Failure, Result};
 use crate::forge::address::{ForgeKind, RepositoryAddress};
 use crate::forge::plain::NotesWriter;
 use crate::forge::pull_request::PullRequests;
-use crate::forge::registration::{WantedWebhook, Webhooks};
+use crate::forge::registration::{Beside, WantedWebhook, Webhooks};
 use crate::forge::{HostSettings, azure, bitbucket, gitea, github, gitlab};
 use crate::forge::{Refusal, StatusWriter};
 use crate::manifest::Options;
@@ -39,7 +39,11 @@ pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTree
         let statuses = statuses(settings, repository, parts.driver.clock.clone()).await?;
         let of_pulls = pull_statuses(parts, settings, repository, statuses.clone()).await?;
         let writers = writers(parts, repository, &watcher.watched, statuses);
-        watcher.host = pull_requests.zip(of_pulls).map(|(pull_requests, statuses)| Host { pull_requests, statuses });
+        let place = hosted(settings, repository)?;
+        watcher.host = pull_requests.zip(of_pulls).zip(place).map(|((pull_requests, statuses), (kind, settings))| {
+            let HostSettings { repository, .. } = settings;
+            Host { pull_requests, statuses, kind, repository }
+        });
         parts.reporter.write_to(&repository.name, writers);
         parts.trees.add(repository.name.clone(), watcher.watched.mirror.clone());
         watchers.insert(repository.name.clone(), watcher);
@@ -75,6 +79,7 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatche
         webhook_secrets: settings.webhook.clone(),
         host: None,
         previews: settings.previews,
+        commands: settings.commands,
     })
 }
 
@@ -243,9 +248,10 @@ pub fn wanted_webhook(settings: &Settings, repository: &RepositorySettings) -> R
              `webhook: {{secretFiles: [{name}.webhook]}}`"
         ))
     })?;
+    let beside = Beside { pulls: repository.previews, comments: repository.commands };
     let others = settings.repositories.iter().map(|other| other.name.to_string());
     let others = others.filter(|other| other != name).collect();
-    WantedWebhook::new(public_url, name, others, secret.read()?, repository.branch.clone(), repository.previews)
+    WantedWebhook::new(public_url, name, others, secret.read()?, repository.branch.clone(), beside)
 }
 
 /// The host that takes a repository's statuses, if there is one, and what opens it.

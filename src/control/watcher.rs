@@ -11,6 +11,7 @@ use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync::Synced;
 use crate::forge::StatusWriter;
+use crate::forge::address::{ForgeKind, RepositoryAddress};
 use crate::forge::pull_request::PullRequests;
 use crate::model::action::Action;
 use crate::model::time::Timestamp;
@@ -36,6 +37,10 @@ pub struct Host {
     pub pull_requests: Arc<dyn PullRequests>,
     /// Writes on their commits.
     pub statuses: Arc<dyn StatusWriter>,
+    /// Which sort of host it is.
+    pub kind: ForgeKind,
+    /// The repository there.
+    pub repository: RepositoryAddress,
 }
 
 impl std::fmt::Debug for Host {
@@ -67,6 +72,8 @@ pub struct Watcher {
     pub host: Option<Host>,
     /// Whether they are told what merging them would do.
     pub previews: bool,
+    /// Whether people command in comments on them.
+    pub commands: bool,
 }
 
 /// What hears of pushes to a repository on this machine.

@@ -7,11 +7,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use async_trait::async_trait;
 
 use crate::clock::Clock;
+use crate::control::comments::WatchedComments;
 use crate::control::restoring::author;
 use crate::control::watcher::Watcher;
 use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
 use crate::forge::plain::{NoteLine, Notes};
+use crate::forge::webhook;
+use crate::model::comment::Comment;
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::project::Project;
 use crate::runtime::local::launchable::TreeExport;
@@ -89,10 +92,13 @@ impl Declarations for WatchedDeclarations {
 pub struct WatchedHooks {
     /// What is watched.
     pub watchers: Arc<BTreeMap<RepositoryName, Watcher>>,
+    /// Takes what people ask for.
+    pub comments: WatchedComments,
     /// Counts their answers.
     pub metrics: Arc<Metrics>,
 }
 
+#[async_trait]
 impl Hooks for WatchedHooks {
     fn repository(&self, name: &RepositoryName) -> Option<HookTarget> {
         let watcher = self.watchers.get(name)?;
@@ -108,6 +114,7 @@ impl Hooks for WatchedHooks {
             secrets,
             branch: watcher.watched.branch(),
             pulls: watcher.previewed().is_some(),
+            commands: watcher.commands,
             body_limit: None,
         })
     }
@@ -116,6 +123,10 @@ impl Hooks for WatchedHooks {
         if let Some(watcher) = self.watchers.get(name) {
             watcher.requests.request();
         }
+    }
+
+    async fn asked(&self, name: &RepositoryName, from: webhook::Host, comment: Comment) -> Result<bool> {
+        self.comments.take(name, from, comment).await
     }
 
     fn answered(&self, name: &RepositoryName, answer: &'static str) {

@@ -22,7 +22,7 @@ use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, ProjectName, RunId};
 use crate::model::rollback::Past;
 use crate::model::run::{Run, TaskLimits};
-use crate::model::transaction::RecordKey;
+use crate::model::transaction::{RecordKey, Write};
 use crate::store::{CommitError, OutboxId, OutboxRow, ReadStore, RunFilter, Store, Transaction};
 use crate::telemetry::Metrics;
 
@@ -58,6 +58,8 @@ pub struct Driver {
     limits: TaskLimits,
     fenced: CancellationToken,
     touched: broadcast::Sender<Touched>,
+    /// What becomes durable with each decision.
+    along: Option<Arc<Write>>,
 }
 
 impl std::fmt::Debug for Driver {
@@ -72,7 +74,28 @@ impl Driver {
         let (metrics, touched) = (Arc::new(Metrics::new()), broadcast::channel(ANNOUNCEMENTS).0);
         let (writers, subscribers, hindrances, selectors, pace) = Default::default();
         let (limits, fenced) = (TaskLimits::default(), CancellationToken::new());
-        Self { store, clock, ids, metrics, writers, subscribers, hindrances, selectors, pace, limits, fenced, touched }
+        Self {
+            store,
+            clock,
+            ids,
+            metrics,
+            writers,
+            subscribers,
+            hindrances,
+            selectors,
+            pace,
+            limits,
+            fenced,
+            touched,
+            along: None,
+        }
+    }
+
+    /// The same with something that becomes durable together with whatever it decides: that a decision was made is then known
+    /// also to who comes after a crash.
+    #[must_use]
+    pub fn along(&self, write: Write) -> Self {
+        Self { along: Some(Arc::new(write)), ..self.clone() }
     }
 
     /// With how long the tasks of sequences that it starts may take.
@@ -198,6 +221,7 @@ impl Driver {
         if transaction.writes.is_empty() {
             return Ok(true);
         }
+        transaction.writes.extend(self.along.as_deref().cloned());
         let committed = self.store.commit(transaction).await;
         self.metrics.commit(&committed);
         match committed {

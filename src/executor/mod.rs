@@ -7,6 +7,7 @@
 
 pub mod admission;
 pub mod applied;
+pub mod comments;
 pub mod declarations;
 pub mod deployer_tokens;
 pub mod drive;

@@ -2,8 +2,8 @@
 //! by side for different runs, and what ends something before what begins something. A row stays until it was performed,
 //! so a crash loses nothing.
 //!
-//! Five lanes work independently: what prepares images, asks monitoring, waits for hosts of proposed rollbacks, or plans pull
-//! requests, can neither hide nor delay pods and timers. Statuses have lanes of their own (`control::report_lane`).
+//! Five lanes work independently: what prepares images, asks monitoring, waits for hosts (proposed rollbacks, what people ask for in
+//! comments), or plans pull requests, can neither hide nor delay pods and timers. Statuses have lanes of their own (`control::report_lane`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -32,7 +32,7 @@ const RUN_WORKERS: usize = 32;
 const IMAGE_WORKERS: usize = 8;
 /// How many evaluations are measured for at once.
 const MEASUREMENT_WORKERS: usize = 16;
-/// How many repositories' proposals are brought to their hosts at once.
+/// How many repositories' proposals are brought to their hosts, and comments there answered, at once.
 const PROPOSAL_WORKERS: usize = 16;
 /// How many repositories' pull requests are planned at once.
 const PREVIEW_WORKERS: usize = 2;

@@ -6,12 +6,14 @@ use serde_json::Value;
 
 use crate::engine::transition::Input;
 use crate::error::{Class, Failure, Result};
+use crate::executor::comments::Comments;
 use crate::executor::deployer_tokens::DeployerTokens;
 use crate::executor::drive::Driver;
 use crate::executor::previews::Previews;
 use crate::executor::proposals::{self, Proposals};
 use crate::indicators::Indicators;
 use crate::model::action::Action;
+use crate::model::comment::CommentCommand;
 use crate::model::evaluation::Measurement;
 use crate::model::event::Event;
 use crate::model::ids::{ProjectName, RepositoryName, RunId, StageName};
@@ -38,6 +40,8 @@ pub struct Performer {
     pub indicators: Arc<dyn Indicators>,
     /// Where is told what merging pull requests would do.
     pub previews: Arc<dyn Previews>,
+    /// Where what people ask for in comments is done and answered.
+    pub comments: Arc<dyn Comments>,
     /// By what deployers are known.
     pub tokens: DeployerTokens,
 }
@@ -66,6 +70,7 @@ impl Performer {
             Action::Send { .. } => Err(Failure::stalled("what a sink is told is for its lane")),
             Action::Propose { repository, branch } => self.propose(repository, branch).await,
             Action::Preview { repository } => self.preview(repository).await,
+            Action::Comment { repository, command } => self.comment(run, repository, command).await,
         }
     }
 
@@ -172,6 +177,17 @@ impl Performer {
                 Err(failure)
             }
         }
+    }
+
+    /// Goes on with what a person asks for; what is left of it takes the place of the row.
+    async fn comment(&self, run: &RunId, repository: &RepositoryName, command: &CommentCommand) -> Result<Vec<Input>> {
+        let left = self.comments.go_on(repository, command).await?;
+        let now = self.driver.clock.now();
+        let ask = |left: CommentCommand| {
+            let action = Box::new(Action::Comment { repository: repository.clone(), command: Box::new(left) });
+            Input::Write(Box::new(Write::Ask { run: run.clone(), action, due: now, at: now }))
+        };
+        Ok(left.map(ask).into_iter().collect())
     }
 }
 

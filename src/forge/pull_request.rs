@@ -14,9 +14,11 @@ use super::api::{ApiClient, Manners};
 pub(super) use super::ask::{Ask, asking};
 use super::hosted::HostSettings;
 use super::text::cut;
-use crate::clock::Clock;
+use crate::clock::{Clock, rfc3339};
 use crate::error::{Class, Failure, Result};
+use crate::model::comment::Author;
 use crate::model::preview::OpenPullRequest;
+use crate::model::time::Timestamp;
 use crate::secret::Secret;
 
 /// The answers to changing a comment that is gone, or somebody else's.
@@ -86,12 +88,25 @@ pub trait PullRequests: Send + Sync + std::fmt::Debug {
     /// As [`PullRequests::read`].
     async fn open(&self, base: &str) -> Result<Vec<OpenPullRequest>>;
 
-    /// Has one comment on a pull request say something: the one that is `known`, else one that begins with `marker`, else a
-    /// new one. Gives its id.
+    /// Whether somebody may write to the repository now, as the host itself tells.
+    ///
+    /// # Errors
+    /// As [`PullRequests::read`]; `Stalled` also if the host does not tell.
+    async fn may_write(&self, author: &Author) -> Result<bool>;
+
+    /// Has one comment on a pull request say something: the one that is `known`, else one that begins with `marker` and was
+    /// not written before `since`, else a new one. Gives its id.
     ///
     /// # Errors
     /// As [`PullRequests::read`].
-    async fn say(&self, number: u64, known: Option<u64>, marker: &str, text: String) -> Result<u64>;
+    async fn say(
+        &self,
+        number: u64,
+        known: Option<u64>,
+        since: Option<Timestamp>,
+        marker: &str,
+        text: String,
+    ) -> Result<u64>;
 }
 
 /// A comment on a pull request.
@@ -102,6 +117,26 @@ struct Comment {
     /// Markdown.
     #[serde(default)]
     body: String,
+}
+
+/// What somebody may do, in the words of GitHub, which Gitea shares.
+#[derive(Debug, Deserialize)]
+pub(super) struct Permission {
+    permission: String,
+    user: Option<Person>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Person {
+    id: u64,
+}
+
+impl Permission {
+    /// Whether it is that of an author, and lets them write. GitHub's other roles show as the one of these that they extend.
+    pub(super) fn lets_write(&self, author: &Author) -> bool {
+        let is_theirs = self.user.as_ref().is_some_and(|user| user.id == author.id);
+        is_theirs && ["write", "admin", "owner"].contains(&self.permission.as_str())
+    }
 }
 
 /// A host's API of pull requests.
@@ -146,6 +181,11 @@ pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
     /// The newest open ones for a branch, as many as a page has; none, where they are not read.
     async fn open(&self, _ask: Ask<'_>, _base: &str) -> Result<Vec<OpenPullRequest>> {
         Ok(Vec::new())
+    }
+
+    /// Whether somebody may write to the repository. A host of which it is not known how it tells refuses.
+    async fn may_write(&self, ask: Ask<'_>, _author: &Author) -> Result<bool> {
+        Err(Failure::stalled(format!("{} is not asked what people may do", ask.words.name)))
     }
 
     /// Labels a new one; a host without labels does nothing.
@@ -261,8 +301,22 @@ impl PullRequests for Hosted {
         self.api.open(self.ask(&token), base).await
     }
 
-    /// The oldest one with the marker is the own one: whoever has copied it has done so later.
-    async fn say(&self, number: u64, known: Option<u64>, marker: &str, text: String) -> Result<u64> {
+    async fn may_write(&self, author: &Author) -> Result<bool> {
+        let token = self.client.token().await?;
+        let ask = Ask { what: "ask what people may do", ..self.ask(&token) };
+        self.api.may_write(ask, author).await
+    }
+
+    /// The oldest one with the marker is the own one: whoever has copied it has done so later. Where there are many, those of
+    /// hosts that know no such filter come newest first.
+    async fn say(
+        &self,
+        number: u64,
+        known: Option<u64>,
+        since: Option<Timestamp>,
+        marker: &str,
+        text: String,
+    ) -> Result<u64> {
         let token = self.client.token().await?;
         let (ask, text) = (self.ask(&token), cut(text, self.api.longest_body()));
         if let Some(id) = known
@@ -271,6 +325,10 @@ impl PullRequests for Hosted {
             return Ok(id);
         }
         let [read, write] = self.api.comments(number);
+        let read = match since {
+            Some(since) => asking(read, &[("since", &rfc3339(since))]),
+            None => read,
+        };
         let mut comments: Vec<Comment> = ask.get(read).await?.unwrap_or_default();
         comments.sort_by_key(|comment| comment.id);
         for comment in comments.iter().filter(|comment| comment.body.starts_with(marker)) {

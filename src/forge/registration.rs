@@ -20,6 +20,15 @@ use crate::secret::Secret;
 /// Pages of webhooks that are read. Hosts have far fewer of a repository.
 const PAGES: usize = 20;
 
+/// What a webhook tells of beside pushes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside {
+    /// Pull requests.
+    pub pulls: bool,
+    /// Comments on them.
+    pub comments: bool,
+}
+
 /// The webhook that a repository is to have.
 #[derive(Clone, Debug)]
 pub struct WantedWebhook {
@@ -33,8 +42,7 @@ pub struct WantedWebhook {
     pub(super) secret: Secret,
     /// The branch that is watched, if it is configured.
     branch: Option<String>,
-    /// Whether it tells of pull requests too.
-    previews: bool,
+    beside: Beside,
 }
 
 impl WantedWebhook {
@@ -48,10 +56,10 @@ impl WantedWebhook {
         others: Vec<String>,
         secret: Secret,
         branch: Option<String>,
-        previews: bool,
+        beside: Beside,
     ) -> Result<Self> {
         let public = Url::parse(public_url).or_stalled(|| format!("`publicUrl: {public_url}` is no address"))?;
-        Ok(Self { public, name: name.to_owned(), others, secret, branch, previews })
+        Ok(Self { public, name: name.to_owned(), others, secret, branch, beside })
     }
 
     /// Where it has to lead.
@@ -204,10 +212,16 @@ pub(super) trait WebhookApi: Send + Sync + std::fmt::Debug {
         &[]
     }
 
+    /// The same about comments on pull requests, as far as those are read.
+    fn comments(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// The events that are read.
     fn events(&self, wanted: &WantedWebhook) -> Vec<&'static str> {
-        let pulls = if wanted.previews { self.pulls() } else { &[] };
-        self.pushes().iter().chain(pulls).copied().collect()
+        let pulls = if wanted.beside.pulls { self.pulls() } else { &[] };
+        let comments = if wanted.beside.comments { self.comments() } else { &[] };
+        self.pushes().iter().chain(pulls).chain(comments).copied().collect()
     }
 
     /// Whether the host does not change the secret of a webhook, so that another one has to take its place.
@@ -401,7 +415,15 @@ mod tests {
 
     fn wanted(public: &str) -> WantedWebhook {
         let branch = Some("main".to_owned());
-        WantedWebhook::new(public, "shop", vec!["shop-next".to_owned()], Secret::new("secret"), branch, false).unwrap()
+        WantedWebhook::new(
+            public,
+            "shop",
+            vec!["shop-next".to_owned()],
+            Secret::new("secret"),
+            branch,
+            Beside::default(),
+        )
+        .unwrap()
     }
 
     fn webhook(id: &str, url: &str) -> Webhook {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::cloud_event::CloudEvent;
+use super::comment::CommentCommand;
 use super::evaluation::{Measurement, Reading};
 use super::event::{Event, Timer};
 use super::ids::{CommitId, ConfigKey, PodName, RepositoryName, RunId, ServiceKey, SinkName, WriterName};
@@ -202,6 +203,13 @@ pub enum Action {
         /// The repository.
         repository: RepositoryName,
     },
+    /// Carry out what a person asks for in a comment on a pull request, or answer what came of it.
+    Comment {
+        /// The repository.
+        repository: RepositoryName,
+        /// What.
+        command: Box<CommentCommand>,
+    },
 }
 
 /// In whose name statuses are asked for: they belong to a revision, not to one run.
@@ -224,6 +232,11 @@ impl Action {
         RunId::new(format!("previews/{repository}"))
     }
 
+    /// In whose name is done what people ask for in comments on a repository's pull requests: one after the other.
+    pub fn comments_of(repository: &RepositoryName) -> RunId {
+        RunId::new(format!("comments/{repository}"))
+    }
+
     /// In whose name events of a context are told: one after the other.
     pub fn events_of(context: &str) -> RunId {
         RunId::new(format!("events/{context}"))
@@ -241,6 +254,7 @@ impl Action {
             Action::Report { repository, commit, writer } => format!("report/{repository}/{commit}/{writer}"),
             Action::Propose { branch, .. } => format!("propose/{branch}"),
             Action::Preview { .. } => "preview".to_owned(),
+            Action::Comment { command, .. } => format!("comment/{}/{}", command.comment, command.place),
             Action::Send { sink, event, .. } => format!("send/{sink}/{}/{}/{}", event.kind, event.source, event.id),
         }
     }
@@ -255,7 +269,7 @@ impl Action {
         match self {
             Action::Prepare { .. } => Lane::Images,
             Action::Measure { .. } => Lane::Measurements,
-            Action::Propose { .. } => Lane::Proposals,
+            Action::Propose { .. } | Action::Comment { .. } => Lane::Proposals,
             Action::Preview { .. } => Lane::Previews,
             Action::Send { sink, .. } => Lane::Sink(sink.clone()),
             Action::Report { repository, writer, .. } => {
@@ -281,6 +295,7 @@ impl Action {
             | Action::Report { .. }
             | Action::Propose { .. }
             | Action::Preview { .. }
+            | Action::Comment { .. }
             | Action::Send { .. } => Priority::Beginning,
         }
     }
@@ -322,7 +337,8 @@ pub enum Lane {
     Images,
     /// What is asked of monitoring, which may be slow.
     Measurements,
-    /// Proposed rollbacks, which wait for hosts: those of each repository one after the other.
+    /// Proposed rollbacks, and what people ask for in comments, which wait for hosts: each of these of a repository one after the
+    /// other.
     Proposals,
     /// What merging pull requests would do, which is planned for each of them.
     Previews,

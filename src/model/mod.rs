@@ -6,6 +6,7 @@
 pub mod action;
 pub mod by_digest;
 pub mod cloud_event;
+pub mod comment;
 pub mod commit_status;
 pub mod data;
 pub mod deployment_config;

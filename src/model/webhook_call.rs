@@ -44,7 +44,7 @@ pub struct WebhookCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CallResult {
-    /// The repository is synced.
+    /// The repository is synced, or what a person asks for is done.
     Accepted,
     /// It is the host's, and about nothing that matters here.
     Ignored,

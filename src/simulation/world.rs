@@ -15,6 +15,7 @@ use crate::engine::sequence::incoming::{self, Received};
 use crate::engine::sync::{Allowance, Head, Trigger, Watched};
 use crate::error::{Failure, Result};
 use crate::executor::admission::Admission;
+use crate::executor::comments::NoComments;
 use crate::executor::declarations::Declarations;
 use crate::executor::deployer_tokens::DeployerTokens;
 use crate::executor::drive::Driver;
@@ -136,6 +137,7 @@ impl World {
             runtime: runtime.clone(),
             proposals: Arc::new(NoProposals),
             previews: Arc::new(NoPreviews),
+            comments: Arc::new(NoComments),
             tokens: DeployerTokens::new(b"pretended", store.incarnation().clone()),
             indicators: indicators.clone(),
         };

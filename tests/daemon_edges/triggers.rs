@@ -11,9 +11,9 @@ use rustix::process::Signal;
 use crate::support::daemon::{World, complaint, eventually, hook, http, private, repository, sleeper};
 use crate::support::git_http::GitHttp;
 
-const SECRET: &str = "a secret of at least some length";
+pub(crate) const SECRET: &str = "a secret of at least some length";
 
-fn sign(body: &[u8]) -> String {
+pub(crate) fn sign(body: &[u8]) -> String {
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()), body);
     tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

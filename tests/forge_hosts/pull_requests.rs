@@ -12,6 +12,7 @@ use launchway::error::Class;
 use launchway::forge::address::ForgeKind;
 use launchway::forge::pull_request::{PullRequest, PullRequestState, PullRequests};
 use launchway::forge::{azure, bitbucket, gitea, github, gitlab};
+use launchway::model::comment::Author;
 use launchway::model::preview::OpenPullRequest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -177,6 +178,7 @@ async fn start(kind: ForgeKind) -> (Host, Arc<dyn PullRequests>, TempDir) {
             .route("/api/v1/repos/acme/shop/issues/{number}/comments", any(comments))
             .route("/api/v3/repos/acme/shop/issues/{number}/comments", any(comments))
             .merge(said(dialect))
+            .merge(permissions(dialect))
             .route("/api/v1/repos/acme/shop/labels", get(async || Json(json!([{"id": 7, "name": "rollback"}]))))
             .route("/api/v1/repos/acme/shop/issues/{number}/labels", post(label))
             .route("/api/v3/repos/acme/shop/issues/{number}/labels", post(label))
@@ -194,6 +196,46 @@ async fn start(kind: ForgeKind) -> (Host, Arc<dyn PullRequests>, TempDir) {
         _ => gitea::pull_requests(settings, time).await,
     };
     (host, opens.unwrap(), folder)
+}
+
+/// Where is told what people may do: `ann` may write, `ben` read, and `cleo` is nobody that the repository knows.
+fn permissions(dialect: Dialect) -> Router<Double> {
+    let list = dialect.list.replace("%2F", "/");
+    match (list.strip_suffix("/pulls"), list.strip_suffix("/merge_requests")) {
+        (Some(base), _) => Router::new().route(&format!("{base}/collaborators/{{login}}/permission"), get(permission)),
+        (_, Some(base)) => Router::new().route(&format!("{base}/members/all/{{id}}"), get(member)),
+        _ => Router::new(),
+    }
+}
+
+async fn permission(State(double): State<Double>, Path(login): Path<String>) -> Response {
+    let (id, permission) = match &*login {
+        "ann" => (3, "write"),
+        "root" => (1, "admin"),
+        "ben" => (4, "read"),
+        "none" => (5, "none"),
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    let told = json!({"permission": permission, "role_name": permission, "user": {"id": id, "login": login}});
+    answered(&double, told)
+}
+
+async fn member(State(double): State<Double>, Path(id): Path<u64>) -> Response {
+    let (username, level, state) = match id {
+        3 => ("ann", 30, "active"),
+        1 => ("root", 50, "active"),
+        4 => ("ben", 20, "active"),
+        5 => ("none", 50, "blocked"),
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    answered(&double, json!({"id": id, "username": username, "access_level": level, "state": state}))
+}
+
+fn answered(double: &Double, told: Value) -> Response {
+    match double.shared.world().faults.pop_front() {
+        Some(Fault::Status(status)) => StatusCode::from_u16(status).unwrap().into_response(),
+        _ => Json(told).into_response(),
+    }
 }
 
 /// Where comments are changed.
@@ -422,6 +464,37 @@ async fn one_that_is_not_needed_is_closed_with_a_comment_that_is_there_once() {
     }
 }
 
+#[tokio::test]
+async fn who_may_write_is_what_the_host_tells_and_nothing_else_counts() {
+    let author = |login: &str, id: u64| Author { login: login.to_owned(), id };
+    for kind in KINDS {
+        let (host, tells, _folder) = start(kind).await;
+        let ann = author("ann", 3);
+        if !PREVIEWED.iter().any(|(previewed, _)| *previewed == kind) {
+            let failure = tells.may_write(&ann).await.unwrap_err();
+            assert_eq!(failure.class(), Class::Stalled, "{kind:?}: it is not known how such a host tells");
+            continue;
+        }
+        for (author, expected) in [
+            (ann.clone(), true),
+            (author("root", 1), true),
+            (author("ben", 4), false),
+            (author("none", 5), false),
+            (author("cleo", 6), false),
+            // Somebody else goes by that name now.
+            (author("ann", 4), false),
+        ] {
+            assert_eq!(tells.may_write(&author).await.unwrap(), expected, "{kind:?}: {author:?}");
+        }
+        for (status, class) in [(403, Class::Stalled), (401, Class::Stalled), (503, Class::Transient)] {
+            host.fail_next([Fault::Status(status)]);
+            let failure = tells.may_write(&ann).await.unwrap_err();
+            assert_eq!(failure.class(), class, "{kind:?} {status}: {failure:?}");
+            assert!(status != 403 || failure.one_line().contains("ask what people may do"), "{failure:?}");
+        }
+    }
+}
+
 /// Those whose pull requests are previewed.
 const PREVIEWED: [(ForgeKind, &str); 3] = [
     (ForgeKind::Gitea, "refs/pull/1/head"),
@@ -458,10 +531,10 @@ async fn one_comment_says_the_newest_and_nobody_elses_is_changed() {
         let said = || host.shared.world().pulls[0]["comments"].clone();
         let text = |what: &str| format!("{MARKER}\n{what}");
         host.fail_next([Fault::Lost]);
-        let failure = says.say(1, None, MARKER, text("first")).await.unwrap_err();
+        let failure = says.say(1, None, None, MARKER, text("first")).await.unwrap_err();
         assert_eq!(failure.class(), Class::Transient, "{kind:?}: {failure:?}");
-        let id = says.say(1, None, MARKER, text("second")).await.unwrap();
-        assert_eq!(says.say(1, Some(id), MARKER, text("third")).await.unwrap(), id, "{kind:?}");
+        let id = says.say(1, None, None, MARKER, text("second")).await.unwrap();
+        assert_eq!(says.say(1, Some(id), None, MARKER, text("third")).await.unwrap(), id, "{kind:?}");
         let all = said();
         assert_eq!(
             (all.as_array().map(Vec::len), &all[1], &all[2]["body"]),
@@ -470,7 +543,7 @@ async fn one_comment_says_the_newest_and_nobody_elses_is_changed() {
         );
 
         host.shared.world().pulls[0]["comments"].as_array_mut().unwrap().pop();
-        let again = says.say(1, Some(id), MARKER, text("fourth")).await.unwrap();
+        let again = says.say(1, Some(id), None, MARKER, text("fourth")).await.unwrap();
         let all = said();
         assert_eq!(
             (all.as_array().map(Vec::len), &all[2]["body"], &all[2]["id"]),

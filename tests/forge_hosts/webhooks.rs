@@ -11,7 +11,7 @@ use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use launchway::error::Class;
 use launchway::forge::address::ForgeKind;
-use launchway::forge::registration::{Test, WantedWebhook, Webhooks};
+use launchway::forge::registration::{Beside, Test, WantedWebhook, Webhooks};
 use launchway::forge::{azure, bitbucket, gitea, github, gitlab};
 use launchway::secret::Secret;
 use serde_json::{Value, json};
@@ -293,13 +293,12 @@ async fn notification(State(double): State<Double>, Json(body): Json<Value>) -> 
 }
 
 fn wanted() -> WantedWebhook {
-    wanted_with(false)
+    wanted_with(Beside::default())
 }
 
-fn wanted_with(previews: bool) -> WantedWebhook {
+fn wanted_with(beside: Beside) -> WantedWebhook {
     let (secret, branch) = (Secret::new(SECRET), Some("main".to_owned()));
-    WantedWebhook::new("https://deploy.example", "shop", vec!["shop-next".to_owned()], secret, branch, previews)
-        .unwrap()
+    WantedWebhook::new("https://deploy.example", "shop", vec!["shop-next".to_owned()], secret, branch, beside).unwrap()
 }
 
 /// A webhook as somebody has made it by hand, who has chosen everything, also what is not for the daemon.
@@ -537,22 +536,27 @@ async fn each_host_tries_one_out_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn one_tells_of_pull_requests_where_those_are_looked_at() {
-    for (kind, expected) in [
-        (ForgeKind::Gitea, vec!["push", "pull_request_only", "pull_request_sync"]),
-        (ForgeKind::Github, vec!["push", "pull_request"]),
-        (ForgeKind::Gitlab, vec!["push_events", "merge_requests_events"]),
-        (ForgeKind::Bitbucket, vec!["repo:push"]),
-        (ForgeKind::BitbucketDataCenter, vec!["repo:refs_changed"]),
-        (ForgeKind::Azure, vec!["git.push"]),
+async fn one_tells_of_pull_requests_and_comments_where_those_are_looked_at() {
+    let (pulls, comments) = (Beside { pulls: true, comments: false }, Beside { pulls: false, comments: true });
+    let both = Beside { pulls: true, comments: true };
+    for (kind, beside, expected) in [
+        (ForgeKind::Gitea, pulls, vec!["push", "pull_request_only", "pull_request_sync"]),
+        (ForgeKind::Gitea, comments, vec!["push", "pull_request_comment"]),
+        (ForgeKind::Github, pulls, vec!["push", "pull_request"]),
+        (ForgeKind::Github, both, vec!["push", "pull_request", "issue_comment"]),
+        (ForgeKind::Gitlab, pulls, vec!["push_events", "merge_requests_events"]),
+        (ForgeKind::Gitlab, comments, vec!["push_events", "note_events"]),
+        (ForgeKind::Bitbucket, both, vec!["repo:push"]),
+        (ForgeKind::BitbucketDataCenter, both, vec!["repo:refs_changed"]),
+        (ForgeKind::Azure, both, vec!["git.push"]),
     ] {
         let (host, hooks, _folder) = start(kind).await;
         host.shared.world().hooks = vec![by_hand(kind, 1, HERE)];
-        let standing = hooks.look(&wanted_with(true)).await.unwrap();
+        let standing = hooks.look(&wanted_with(beside)).await.unwrap();
         assert_eq!(standing.is_right(), expected.len() == 1, "{kind:?}: {standing:?}");
-        hooks.register(&wanted_with(true), &standing).await.unwrap();
+        hooks.register(&wanted_with(beside), &standing).await.unwrap();
         assert_eq!(told(kind, &host.shared.world().hooks[0]).2, expected, "{kind:?}");
-        let standing = hooks.look(&wanted_with(true)).await.unwrap();
+        let standing = hooks.look(&wanted_with(beside)).await.unwrap();
         assert!(standing.is_right(), "{kind:?}: {standing:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! Calls of Git hosts.
 
-use launchway::forge::webhook::{Call, Host, Watching, interpret, verify};
+use launchway::forge::webhook::{Call, Host, Interest, Watching, interpret, verify};
+use launchway::model::comment::Comment;
 use launchway::model::time::Timestamp;
 use launchway::secret::Secret;
 
@@ -22,7 +23,7 @@ pub(crate) fn receive(input: &[u8]) -> String {
         assert!((1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()), "the id `{id}`");
     }
     let mut end = format!("{host:?} {authentic:?} {:?}", id.is_ok());
-    for watching in [Watching::default(), Watching { branch: Some("main"), pulls: true }] {
+    for watching in [Watching::default(), Watching { branch: Some("main"), pulls: true, commands: true }] {
         let verdict = interpret(host, &headers, &call, watching);
         for commit in [&verdict.before, &verdict.after].into_iter().flatten() {
             assert!(commit.bytes().all(|byte| byte.is_ascii_hexdigit()), "`{commit}` is no commit");
@@ -30,7 +31,24 @@ pub(crate) fn receive(input: &[u8]) -> String {
         let told = [&verdict.event, &verdict.reference, &verdict.reason];
         let is_plain = |text: &&String| text.len() < 2_000 && !text.contains(char::is_control);
         assert!(told.into_iter().flatten().all(|text| is_plain(&text)), "{verdict:?}");
-        end += &format!(" {:?} {:?}", verdict.interest, verdict.reason);
+        let interest = match &verdict.interest {
+            Interest::Asked(comment) => asked(comment),
+            Interest::Accepted => "accepted".to_owned(),
+            Interest::Ignored => "ignored".to_owned(),
+        };
+        end += &format!(" {interest} {:?}", verdict.reason);
     }
     end
+}
+
+/// What of a comment is taken.
+fn asked(comment: &Comment) -> String {
+    for line in &comment.commands {
+        assert!(line.starts_with("/launchway") && line.len() < 2_000 && !line.contains(char::is_control), "`{line}`");
+    }
+    let login = &comment.author.login;
+    assert!(
+        !login.contains('/') && login.bytes().any(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    );
+    format!("asked {}", comment.commands.len())
 }

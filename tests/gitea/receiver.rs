@@ -8,6 +8,9 @@ use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use launchway::clock::ManualClock;
+use launchway::error::Result;
+use launchway::forge::webhook::Host;
+use launchway::model::comment::Comment;
 use launchway::model::ids::RepositoryName;
 use launchway::secret::Secret;
 use launchway::server::listener::{Bounds, serve};
@@ -47,12 +50,14 @@ struct Daemon {
     looks: Mutex<usize>,
 }
 
+#[async_trait::async_trait]
 impl Hooks for Daemon {
     fn repository(&self, name: &RepositoryName) -> Option<HookTarget> {
         let target = HookTarget {
             secrets: vec![Secret::new(SECRET)],
             branch: Some("main".to_owned()),
             pulls: false,
+            commands: false,
             body_limit: None,
         };
         (name.as_str() == "shop").then_some(target)
@@ -60,6 +65,10 @@ impl Hooks for Daemon {
 
     fn sync(&self, _: &RepositoryName) {
         *self.looks.lock().unwrap() += 1;
+    }
+
+    async fn asked(&self, _: &RepositoryName, _: Host, _: Comment) -> Result<bool> {
+        Ok(false)
     }
 
     fn answered(&self, _: &RepositoryName, _: &'static str) {}

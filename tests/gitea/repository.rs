@@ -134,6 +134,12 @@ impl Repository {
         found.as_array().cloned().unwrap_or_default()
     }
 
+    /// Somebody comments on a pull request.
+    pub(crate) async fn comment(&self, number: u64, token: &str, text: &str) {
+        let path = format!("/repos/admin/{}/issues/{number}/comments", self.name);
+        self.server.api_as(token, Method::POST, &path, Some(json!({"body": text}))).await;
+    }
+
     /// The names of its branches.
     pub(crate) async fn branches(&self) -> Vec<String> {
         let found = self.api(Method::GET, "/branches", None).await;

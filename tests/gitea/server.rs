@@ -81,9 +81,14 @@ impl GiteaServer {
 
     /// A request to the API as the administrator, which must be answered 2xx.
     pub(crate) async fn api(&self, method: Method, path: &str, body: Option<Value>) -> Value {
+        self.api_as(&self.admin_token, method, path, body).await
+    }
+
+    /// The same as whoever has this token.
+    pub(crate) async fn api_as(&self, token: &str, method: Method, path: &str, body: Option<Value>) -> Value {
         let mut request = Client::new()
             .request(method.clone(), self.url(&format!("/api/v1{path}")))
-            .header("authorization", format!("token {}", self.admin_token));
+            .header("authorization", format!("token {token}"));
         if let Some(body) = body {
             request = request.json(&body);
         }

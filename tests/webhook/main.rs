@@ -160,6 +160,79 @@ async fn what_calls_came_to_is_kept_and_strangers_push_out_nothing() {
     receiver.stop().await;
 }
 
+/// A comment in the words of GitHub and its relatives.
+fn comment(id: u64, login: &str, text: &str) -> Value {
+    json!({
+        "action": "created", "is_pull": true, "issue": {"number": 7, "pull_request": {}},
+        "comment": {
+            "id": id, "body": text, "created_at": "2026-11-26T12:00:00Z", "user": {"id": 3, "login": login},
+        },
+        "repository": {"full_name": "acme/shop"},
+    })
+}
+
+#[tokio::test]
+async fn a_comment_with_commands_is_taken_once_from_every_host() {
+    let receiver = Receiver::start().await;
+    let command = "/launchway retry web";
+    let gitea = |names: [&'static str; 3], id: u64, delivery: &str| {
+        Call::like_gitea(names, &comment(id, "ann", command), delivery).header(names[0], "issue_comment")
+    };
+    let note = json!({
+        "object_kind": "note", "user": {"id": 3, "username": "ann"}, "merge_request": {"iid": 7},
+        "project": {"path_with_namespace": "acme/shop"},
+        "object_attributes": {
+            "id": 5, "note": command, "noteable_type": "MergeRequest", "author_id": 3, "system": false,
+            "created_at": "2026-11-26 12:00:00 UTC", "action": "create",
+        },
+    });
+    let names = |host: &str| match host {
+        "forgejo" => ["x-forgejo-event", "x-forgejo-delivery", "x-forgejo-signature"],
+        "gogs" => ["x-gogs-event", "x-gogs-delivery", "x-gogs-signature"],
+        _ => ["x-gitea-event", "x-gitea-delivery", "x-gitea-signature"],
+    };
+    let github = |delivery: &str| Call::github("issue_comment", &comment(4, "ann", command), delivery);
+    let calls = [
+        ("issue_comment", gitea(names("gitea"), 1, "1")),
+        ("issue_comment", gitea(names("forgejo"), 2, "2")),
+        ("issue_comment", gitea(names("gogs"), 3, "3")),
+        ("issue_comment", github("4")),
+        ("Note Hook", Call::gitlab("Note Hook", &note, "5")),
+    ];
+    for (event, call) in calls {
+        let (status, answer) = receiver.deliver(call.clone()).await;
+        let expected = json!({
+            "result": "accepted", "event": event, "repository": "shop", "ref": null, "before": null, "after": null,
+            "reason": null,
+        });
+        assert_eq!((status, answer), (200, expected));
+        assert_eq!(receiver.deliver(call).await.1["result"], "duplicate");
+    }
+    assert_eq!(receiver.deliver(github("another delivery of it")).await.1["result"], "duplicate");
+    assert_eq!((receiver.asked(), receiver.looks()), (vec![1, 2, 3, 4, 5], 0));
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn a_comment_that_is_not_taken_says_why_and_may_be_delivered_again() {
+    let receiver = Receiver::start().await;
+    let call = |login: &str, text: &str| Call::github("issue_comment", &comment(9, login, text), login);
+    let unsigned = call("ann", "/launchway retry web").without("x-hub-signature-256");
+    assert_eq!(receiver.deliver(unsigned).await.0, 401);
+    for (login, text, reason) in [
+        ("ann", "> /launchway retry web", "no line of the comment begins with `/launchway`"),
+        ("ben", "/launchway retry web", "`ben` may not write"),
+        ("slow", "/launchway retry web", "the host does not answer"),
+        ("slow", "/launchway retry web", "the host does not answer"),
+    ] {
+        let (status, answer) = receiver.deliver(call(login, text)).await;
+        assert_eq!((status, &answer["result"], &answer["reason"]), (200, &json!("ignored"), &json!(reason)));
+    }
+    assert_eq!(receiver.asked(), [] as [u64; 0]);
+    assert_eq!(receiver.deliver(call("ann", "/launchway retry web")).await.1["result"], "accepted");
+    receiver.stop().await;
+}
+
 #[tokio::test]
 async fn upper_case_hex_is_accepted() {
     let receiver = Receiver::start().await;

@@ -9,6 +9,9 @@ use aws_lc_rs::hmac;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use launchway::clock::ManualClock;
+use launchway::error::{Failure, Result};
+use launchway::forge::webhook::Host;
+use launchway::model::comment::Comment;
 use launchway::model::ids::RepositoryName;
 use launchway::model::webhook_call::WebhookCall;
 use launchway::secret::Secret;
@@ -44,8 +47,10 @@ pub(crate) struct Receiver {
 struct Daemon {
     looks: Mutex<Vec<RepositoryName>>,
     answers: Mutex<Vec<&'static str>>,
+    asked: Mutex<Vec<(RepositoryName, u64)>>,
 }
 
+#[async_trait::async_trait]
 impl Hooks for Daemon {
     fn repository(&self, name: &RepositoryName) -> Option<HookTarget> {
         let secrets = match name.as_str() {
@@ -53,11 +58,23 @@ impl Hooks for Daemon {
             "closed" => Vec::new(),
             _ => return None,
         };
-        Some(HookTarget { secrets, branch: Some("main".to_owned()), pulls: false, body_limit: None })
+        Some(HookTarget { secrets, branch: Some("main".to_owned()), pulls: false, commands: true, body_limit: None })
     }
 
     fn sync(&self, name: &RepositoryName) {
         self.looks.lock().unwrap().push(name.clone());
+    }
+
+    async fn asked(&self, name: &RepositoryName, _: Host, comment: Comment) -> Result<bool> {
+        match &*comment.author.login {
+            "ann" => {}
+            "slow" => return Err(Failure::transient("the host does not answer")),
+            stranger => return Err(Failure::stalled(format!("`{stranger}` may not write"))),
+        }
+        let (mut asked, taken) = (self.asked.lock().unwrap(), (name.clone(), comment.id));
+        let is_new = !asked.contains(&taken);
+        asked.extend(is_new.then_some(taken));
+        Ok(is_new)
     }
 
     fn answered(&self, _: &RepositoryName, answer: &'static str) {
@@ -85,6 +102,11 @@ impl Receiver {
     /// How often the repository was to be synced.
     pub(crate) fn looks(&self) -> usize {
         self.daemon.looks.lock().unwrap().len()
+    }
+
+    /// Which comments were taken.
+    pub(crate) fn asked(&self) -> Vec<u64> {
+        self.daemon.asked.lock().unwrap().iter().map(|(_, comment)| *comment).collect()
     }
 
     /// How calls were answered.

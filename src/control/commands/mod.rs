@@ -6,6 +6,7 @@ pub mod propose;
 mod release;
 mod rollback;
 mod sequences;
+pub(in crate::control) mod spoken;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;

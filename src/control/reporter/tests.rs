@@ -12,6 +12,7 @@ use super::*;
 use crate::clock::{Clock as _, CountingIds, ManualClock};
 use crate::engine::transition::Input;
 use crate::error::Failure;
+use crate::executor::comments::NoComments;
 use crate::executor::deployer_tokens::DeployerTokens;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
@@ -150,6 +151,7 @@ impl Desk {
             proposals: Arc::new(NoProposals),
             indicators: Arc::<PretendedIndicators>::default(),
             previews: Arc::new(NoPreviews),
+            comments: Arc::new(NoComments),
             tokens: DeployerTokens::new(b"pretended", self.driver.store.incarnation().clone()),
         });
         [tokio::spawn(outbox.run(stop.clone())), tokio::spawn(self.reporter.clone().run(stop.clone()))]

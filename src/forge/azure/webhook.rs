@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::forge::webhook::{Authentication, DeliveryId, Dialect, EventName, MIB, Update, commit, reference};
+use crate::forge::webhook::{Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Update, commit, reference};
 
 /// How Azure DevOps calls. It signs nothing: the secret is the password of its basic authentication, or the value of a
 /// header of one's own.
@@ -10,6 +10,7 @@ pub(in crate::forge) const DIALECT: Dialect = Dialect {
     event: EventName::Field("eventType"),
     pushes: &["git.push"],
     pulls: &[],
+    comments: Comments::NONE,
     authentication: Authentication::PasswordOrToken("x-launchway-token"),
     delivery: DeliveryId::Field("id"),
     commit_required: true,

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::forge::webhook::{Authentication, DeliveryId, Dialect, EventName, MIB, Update, commit, full_ref, reference};
+use crate::forge::webhook::{
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Update, commit, full_ref, reference,
+};
 
 /// What stands for a commit that is not there: of a ref that came, or is gone.
 const NONE: &str = "0000000000000000000000000000000000000000";
@@ -12,6 +14,7 @@ pub(in crate::forge) const CLOUD: Dialect = Dialect {
     event: EventName::Header("x-event-key"),
     pushes: &["repo:push"],
     pulls: &[],
+    comments: Comments::NONE,
     authentication: Authentication::Hmac { headers: &["x-hub-signature"], prefix: "sha256=" },
     delivery: DeliveryId::Header(&["x-request-uuid"]),
     commit_required: true,

@@ -14,8 +14,9 @@ use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::hosted::HostSettings;
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
+    Ask, Known, LABEL, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
 };
+use crate::model::comment::Author;
 use crate::model::ids::CommitId;
 use crate::model::preview::OpenPullRequest;
 
@@ -154,6 +155,14 @@ impl PullRequestApi for GiteaPulls {
 
     fn comment_at(&self, _number: u64, id: u64) -> Option<(Method, Url)> {
         Some((Method::PATCH, self.url(&["issues", "comments", &id.to_string()])))
+    }
+
+    /// Who does not administer the repository is told of nobody but themselves. Gogs, and Gitea before 1.17, tell nothing.
+    async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {
+        let rights = "its user has to administer the repository, and it needs the scope read:repository";
+        let ask = Ask { words: Words { rights, ..ask.words }, ..ask };
+        let url = self.url(&["collaborators", &author.login, "permission"]);
+        Ok(ask.get::<Permission>(url).await?.is_some_and(|permission| permission.lets_write(author)))
     }
 
     async fn label(&self, ask: Ask<'_>, number: u64) -> Result<()> {

@@ -56,6 +56,10 @@ impl WebhookApi for GiteaHooks {
         &["pull_request", "pull_request_sync"]
     }
 
+    fn comments(&self) -> &'static [&'static str] {
+        &["pull_request_comment"]
+    }
+
     /// Source: `editHook` of Gitea 1.26 takes everything but the secret.
     fn keeps_secrets(&self) -> bool {
         true

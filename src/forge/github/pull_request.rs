@@ -14,8 +14,9 @@ use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::HostSettings;
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
+    Ask, Known, LABEL, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
 };
+use crate::model::comment::Author;
 use crate::model::ids::CommitId;
 use crate::model::preview::OpenPullRequest;
 
@@ -130,6 +131,13 @@ impl PullRequestApi for GithubPulls {
 
     fn comment_at(&self, _number: u64, id: u64) -> Option<(Method, Url)> {
         Some((Method::PATCH, self.url(&["issues", "comments", &id.to_string()])))
+    }
+
+    async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {
+        let rights = "a fine-grained one needs `Metadata: read`, of somebody who may write to the repository";
+        let ask = Ask { words: Words { rights, ..ask.words }, ..ask };
+        let url = self.url(&["collaborators", &author.login, "permission"]);
+        Ok(ask.get::<Permission>(url).await?.is_some_and(|permission| permission.lets_write(author)))
     }
 
     /// GitHub makes a label that is not there.

@@ -54,6 +54,10 @@ impl WebhookApi for GithubHooks {
         &["pull_request"]
     }
 
+    fn comments(&self) -> &'static [&'static str] {
+        &["issue_comment"]
+    }
+
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
         let page =
             |page: usize| asking(self.url(&[]), &[("per_page", &PAGE_SIZE.to_string()), ("page", &page.to_string())]);

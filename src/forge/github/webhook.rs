@@ -1,6 +1,8 @@
 //! GitHub's deliveries.
 
-use crate::forge::webhook::{Authentication, DeliveryId, Dialect, EventName, MIB, single_ref};
+use crate::forge::webhook::{
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, in_words_of_github, single_ref,
+};
 
 /// How GitHub calls. Its older `X-Hub-Signature` (SHA-1) does not count. Deliveries have up to 25 MiB; GitHub sends
 /// nothing at all for larger ones.
@@ -8,6 +10,7 @@ pub(in crate::forge) const DIALECT: Dialect = Dialect {
     event: EventName::Header("x-github-event"),
     pushes: &["push"],
     pulls: &["pull_request"],
+    comments: Comments { events: &["issue_comment"], read: in_words_of_github },
     authentication: Authentication::Hmac { headers: &["x-hub-signature-256"], prefix: "sha256=" },
     delivery: DeliveryId::Header(&["x-github-delivery"]),
     commit_required: true,

@@ -16,6 +16,7 @@ use crate::forge::hosted::HostSettings;
 use crate::forge::pull_request::{
     Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
 };
+use crate::model::comment::Author;
 use crate::model::ids::CommitId;
 use crate::model::preview::OpenPullRequest;
 
@@ -50,6 +51,17 @@ struct Listed {
     source_project_id: Option<u64>,
     target_project_id: u64,
 }
+
+/// A member of the project, or of a group that it is in or shared with.
+#[derive(Debug, Deserialize)]
+struct Member {
+    username: String,
+    state: String,
+    access_level: u64,
+}
+
+/// The level of the role Developer, from which on people may push.
+const DEVELOPER: u64 = 30;
 
 /// Merge requests of a page: as many as are looked at.
 const PAGE_SIZE: &str = "50";
@@ -111,6 +123,15 @@ impl PullRequestApi for GitlabMerges {
             })
         };
         Ok(merges.into_iter().filter_map(open).collect())
+    }
+
+    async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {
+        let member: Option<Member> = ask.get(self.url(&["members", "all", &author.id.to_string()])).await?;
+        let may = |member: Member| {
+            let is_author = member.username.eq_ignore_ascii_case(&author.login);
+            is_author && member.state == "active" && member.access_level >= DEVELOPER
+        };
+        Ok(member.is_some_and(may))
     }
 
     async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {

@@ -63,6 +63,10 @@ impl WebhookApi for GitlabHooks {
         &["merge_requests_events"]
     }
 
+    fn comments(&self) -> &'static [&'static str] {
+        &["note_events"]
+    }
+
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
         let page =
             |page: usize| asking(self.url(&[]), &[("per_page", &PAGE_SIZE.to_string()), ("page", &page.to_string())]);

@@ -1,9 +1,10 @@
-//! Calls of Git hosts about pushes and pull requests: whose call it is, whether it is authentic, and what it says. All of it is pure; the
+//! Calls of Git hosts about pushes, pull requests and comments: whose call it is, whether it is authentic, and what it says. All of it is pure; the
 //! HTTP around it is `server::webhook`.
 //!
-//! A call only ever means "sync". What is read from it decides whether to, and is shown to people; what is
+//! A call means "sync", or carries what a person asks for in a comment. What is read from it decides whether to, and is shown to people; what is
 //! deployed is what the remote repository says then.
 
+mod comment;
 mod json;
 mod push;
 mod signature;
@@ -12,10 +13,14 @@ mod verdict;
 use http::HeaderMap;
 use serde_json::Value;
 
+pub use comment::Comments;
+pub(in crate::forge) use comment::{Written, in_words_of_github, number, text};
 pub use json::Malformed;
 pub(in crate::forge) use push::{Update, commit, full_ref, reference, single_ref};
 pub use signature::{Authentication, BadSignature, verify};
 pub use verdict::{Call, Interest, Verdict, Watching, interpret};
+
+use super::address::ForgeKind;
 
 /// 1 MiB in bytes.
 pub(super) const MIB: usize = 1024 * 1024;
@@ -57,6 +62,8 @@ pub struct Dialect {
     pub pushes: &'static [&'static str],
     /// The names of events about pull requests, as far as those are looked at.
     pub pulls: &'static [&'static str],
+    /// How it tells of comments on pull requests.
+    pub comments: Comments,
     /// How a call shows that it is the host's.
     pub authentication: Authentication,
     /// Where the delivery's id is.
@@ -137,6 +144,19 @@ impl Host {
             () if begins("user-agent", b"VSServices/") || has("x-vss-activityid") => Host::Azure,
             () if has(signature::STANDARD_SIGNATURE) && !has("x-signature") => Host::StandardWebhooks,
             () => Host::Generic,
+        }
+    }
+
+    /// Whether its calls may be about repositories on a forge of this kind.
+    pub fn is_of(self, kind: ForgeKind) -> bool {
+        match self {
+            Host::Gitea | Host::Forgejo | Host::Gogs => kind == ForgeKind::Gitea,
+            Host::Github => kind == ForgeKind::Github,
+            Host::Gitlab => kind == ForgeKind::Gitlab,
+            Host::BitbucketCloud => kind == ForgeKind::Bitbucket,
+            Host::BitbucketDataCenter => kind == ForgeKind::BitbucketDataCenter,
+            Host::Azure => kind == ForgeKind::Azure,
+            Host::StandardWebhooks | Host::Generic => false,
         }
     }
 

@@ -1,20 +1,24 @@
-//! What an authentic call means: sync, or nothing.
+//! What an authentic call means: sync, do what a person asks for, or nothing.
 
 use http::HeaderMap;
 use serde_json::Value;
 
+use super::comment::comment;
 use super::json::{self, Malformed};
 use super::push::Update;
 use super::{EventName, Host, single};
+use crate::model::comment::Comment;
 
 /// Names of events are words.
 const EVENT_LIMIT: usize = 64;
 
-/// Whether a call is a reason to sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a call is a reason for.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Look at the repository again.
     Accepted,
+    /// Do what a comment asks for, if its author may ask for it.
+    Asked(Box<Comment>),
     /// Of no interest.
     Ignored,
 }
@@ -63,6 +67,8 @@ pub struct Watching<'a> {
     pub branch: Option<&'a str>,
     /// Whether its pull requests are looked at.
     pub pulls: bool,
+    /// Whether comments on them may be commands.
+    pub commands: bool,
 }
 
 /// Tells what an authentic call means for a repository. Of a call about many refs, the one that is watched is told, else the
@@ -75,18 +81,17 @@ pub fn interpret(host: Host, headers: &HeaderMap, call: &Call, watching: Watchin
     let told = updates.iter().position(is_watched).unwrap_or_default();
     let update = if updates.is_empty() { Update::default() } else { updates.swap_remove(told) };
     let is_pull = |event: &str| watching.pulls && host.dialect().pulls.contains(&event);
-    let reason = match event.as_deref() {
-        Some(event) if is_pull(event) => None,
-        event => indifference(host, event, &update, watched),
+    let comments = host.dialect().comments;
+    let is_comment = |event: &str| watching.commands && comments.events.contains(&event);
+    let found = match event.as_deref() {
+        Some(event) if is_pull(event) => Ok(Interest::Accepted),
+        Some(event) if is_comment(event) => {
+            comment((comments.read)(&call.0)).map(|comment| Interest::Asked(Box::new(comment)))
+        }
+        event => indifference(host, event, &update, watched).map_or(Ok(Interest::Accepted), Err),
     };
-    Verdict {
-        interest: if reason.is_some() { Interest::Ignored } else { Interest::Accepted },
-        event,
-        reference: update.reference,
-        before: update.before,
-        after: update.after,
-        reason,
-    }
+    let (interest, reason) = found.map_or_else(|why| (Interest::Ignored, Some(why)), |interest| (interest, None));
+    Verdict { interest, event, reference: update.reference, before: update.before, after: update.after, reason }
 }
 
 fn event(host: Host, headers: &HeaderMap, call: &Call) -> Option<String> {
@@ -135,7 +140,7 @@ mod tests {
 
     const COMMIT: &str = "6113728f27ae82c7b1a177c8d03f9e96e0adf246";
     const ZERO: &str = "0000000000000000000000000000000000000000";
-    const MAIN: Watching<'_> = Watching { branch: Some("main"), pulls: false };
+    const MAIN: Watching<'_> = Watching { branch: Some("main"), pulls: false, commands: false };
 
     fn verdict(host: Host, event: &str, body: &Value) -> Verdict {
         let mut headers = HeaderMap::new();

@@ -1,4 +1,5 @@
-//! `/webhooks/<repository>`: calls of Git hosts. An authentic call about the watched branch means "sync".
+//! `/webhooks/<repository>`: calls of Git hosts. An authentic call about the watched branch means "sync"; one about a comment, to do
+//! what it asks for.
 //!
 //! What a call is and means is decided in [`crate::forge::webhook`]; this is the HTTP around it. The order of checks is
 //! part of the contract: nothing is read of a call to an unknown repository, nothing is interpreted of one that is not
@@ -10,6 +11,7 @@ mod journal;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -22,7 +24,9 @@ use super::listener::Bounds;
 use super::origin::{Client, Origin};
 use super::problem::Problem;
 use crate::clock::Clock;
+use crate::error::Result;
 use crate::forge::webhook::{Call, Host, Interest, Verdict, Watching, interpret, verify};
+use crate::model::comment::Comment;
 use crate::model::ids::RepositoryName;
 use crate::model::time::Timestamp;
 use crate::model::webhook_call::{CallResult, WebhookCall};
@@ -33,12 +37,19 @@ use delivery::Deliveries;
 use journal::Journal;
 
 /// What the daemon knows of repositories, and does for them.
+#[async_trait]
 pub trait Hooks: Send + Sync {
     /// The target of calls for a repository; `None` if there is no such repository.
     fn repository(&self, name: &RepositoryName) -> Option<HookTarget>;
 
     /// Syncs a repository soon. Returns at once; many calls mean one sync.
     fn sync(&self, name: &RepositoryName);
+
+    /// Takes what a comment asks for, of which this host has told; says whether it is new. It is durable then.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    async fn asked(&self, name: &RepositoryName, from: Host, comment: Comment) -> Result<bool>;
 
     /// Counts how a call was answered: `accepted`, `ignored`, `duplicate` or `refused`.
     fn answered(&self, name: &RepositoryName, answer: &'static str);
@@ -53,6 +64,8 @@ pub struct HookTarget {
     pub branch: Option<String>,
     /// Whether its pull requests are looked at.
     pub pulls: bool,
+    /// Whether comments on them may be commands.
+    pub commands: bool,
     /// The longest body in bytes, instead of the host's own limit.
     pub body_limit: Option<usize>,
 }
@@ -128,14 +141,22 @@ impl Webhooks {
         })?;
         let call = Call::read(host, &body).map_err(bad_request)?;
         let delivery = host.delivery_id(headers, &call).map_err(bad_request)?;
-        let watching = Watching { branch: target.branch.as_deref(), pulls: target.pulls };
-        let verdict = interpret(host, headers, &call, watching);
-        let outcome = self.act(repository, delivery.as_deref(), verdict.interest).await;
+        let HookTarget { branch, pulls, commands, .. } = target;
+        let watching = Watching { branch: branch.as_deref(), pulls: *pulls, commands: *commands };
+        let mut verdict = interpret(host, headers, &call, watching);
+        let outcome = self.act(repository, host, delivery.as_deref(), &mut verdict).await;
         Ok(answer(repository.clone(), delivery, outcome, verdict))
     }
 
-    /// Looks, unless the call is of no interest or was taken before.
-    async fn act(&self, repository: &RepositoryName, delivery: Option<&str>, interest: Interest) -> CallResult {
+    /// Looks, or takes what is asked for, unless the call is of no interest or was taken before.
+    async fn act(
+        &self,
+        repository: &RepositoryName,
+        host: Host,
+        delivery: Option<&str>,
+        verdict: &mut Verdict,
+    ) -> CallResult {
+        let interest = std::mem::replace(&mut verdict.interest, Interest::Ignored);
         if interest == Interest::Ignored {
             return CallResult::Ignored;
         }
@@ -146,11 +167,22 @@ impl Webhooks {
             },
             None => None,
         };
-        self.hooks.sync(repository);
+        let taken = match interest {
+            Interest::Asked(comment) => self.hooks.asked(repository, host, *comment).await,
+            Interest::Accepted | Interest::Ignored => {
+                self.hooks.sync(repository);
+                Ok(true)
+            }
+        };
+        if let Err(failure) = &taken {
+            // The host may deliver it again.
+            verdict.reason = Some(failure.one_line());
+            return CallResult::Ignored;
+        }
         if let Some(claim) = claim {
             claim.taken().await;
         }
-        CallResult::Accepted
+        if matches!(taken, Ok(true)) { CallResult::Accepted } else { CallResult::Duplicate }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::clock::{CountingIds, ManualClock};
 use crate::control::report_lane::ReportLane;
 use crate::control::reporter::StatusReporter;
 use crate::executor::admission::{Admission, SlotQueue};
+use crate::executor::comments::NoComments;
 use crate::executor::deployer_tokens::DeployerTokens;
 use crate::executor::drive::Driver;
 use crate::executor::outbox::{Outbox, Worker};
@@ -84,6 +85,7 @@ impl Daemon {
             proposals: Arc::new(NoProposals),
             indicators: Arc::<PretendedIndicators>::default(),
             previews: Arc::new(NoPreviews),
+            comments: Arc::new(NoComments),
             tokens: DeployerTokens::new(b"pretended", daemon.driver.store.incarnation().clone()),
         };
         spawner.spawn(group, daemon.clone().admits(Admission::new(daemon.driver.clone())));

@@ -408,3 +408,45 @@ async fn looks(daemon: &Daemon) -> u64 {
         metrics.lines().find_map(|line| line.strip_prefix("launchway_repository_looks_total{repository=\"shop\"} "));
     line.unwrap().parse().unwrap()
 }
+
+#[tokio::test]
+async fn who_may_write_commands_in_a_comment_and_is_answered() {
+    let repository = Repository::create("daemon-comments").await;
+    let (tree, first) = pushed_shop(&repository).await;
+    let watching = Watching { commands: true, ..Watching::over_http(&repository) };
+    let daemon = Daemon::start(&repository, &watching).await;
+    daemon.settled(&repository, &first).await;
+    let told = daemon.check(&["--register-webhook"]);
+    assert!(told.contains("registered: Gitea calls"), "{told}");
+    let told = daemon.check(&["--register-webhook"]);
+    assert!(told.contains("webhook: Gitea calls"), "a second check changes nothing: {told}");
+    let second = shop::commit_change(&tree);
+    tree.push_over_http("main").await;
+    daemon.settled(&repository, &second).await;
+    tree.git(&["checkout", "-q", "-b", "topic"]);
+    tree.commit("README.md", "another shop\n");
+    tree.push_over_http("topic").await;
+    let number = repository.open_pull("topic").await;
+
+    let command = "Orders fail.\n\n/launchway rollback dc/web -s dev\n";
+    let stranger = repository.server.user_token("daemon-commenter", &["write:issue"]).await;
+    repository.comment(number, &stranger, command).await;
+    eventually("it is refused", async || {
+        let told = daemon.command(&["repository", "deliveries", "shop"]);
+        told.contains("`daemon-commenter` may not write").then_some(())
+    })
+    .await;
+    assert_eq!(daemon.serving("dev").await, (2, 1));
+    repository.comment(number, repository.server.admin_token(), command).await;
+    eventually("the rollback serves", async || (daemon.serving("dev").await == (3, 1)).then_some(())).await;
+    let answer = eventually("an answer", async || {
+        let all = repository.comments(number).await;
+        all.iter()
+            .filter_map(|comment| comment["body"].as_str())
+            .find(|text| text.contains("rolled back"))
+            .map(str::to_owned)
+    })
+    .await;
+    assert!(answer.contains("of `admin`") && answer.contains("to version 1 as version 3"), "{answer}");
+    assert_eq!(daemon.api("holds").await["items"][0]["by"], "gitea:admin");
+}

@@ -28,13 +28,15 @@ pub(crate) struct Watching {
     pub(crate) credentials: Vec<String>,
     /// The token for the API, and for Git over HTTP.
     pub(crate) token: String,
+    /// Whether people command in comments.
+    pub(crate) commands: bool,
 }
 
 impl Watching {
     /// Over HTTP with the administrator's token; only told, never polling.
     pub(crate) fn over_http(repository: &Repository) -> Self {
         let (url, token) = (repository.http_url(), repository.server.admin_token().to_owned());
-        Self { url, poll: "0s", credentials: Vec::new(), token }
+        Self { url, poll: "0s", credentials: Vec::new(), token, commands: false }
     }
 }
 
@@ -68,7 +70,8 @@ impl Daemon {
             "listen: {listen}\nstate: state\npublicUrl: {public}\nrepositories:\n\
              \x20 - name: shop\n    url: {url}\n    branch: main\n    poll: {poll}\n\
              \x20   credentials: {{{credentials}}}\n    forge: {{kind: gitea, url: \"{forge}\"}}\n\
-             \x20   webhook: {{secrets: [\"{SECRET}\"]}}\n",
+             \x20   webhook: {{secrets: [\"{SECRET}\"]}}\n    commands: {commands}\n",
+            commands = watching.commands,
             listen = self.url.trim_start_matches("http://"),
             public = self.url,
             url = watching.url,

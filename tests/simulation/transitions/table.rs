@@ -81,6 +81,7 @@ fn action(action: &Action) -> String {
         Action::Report { .. } => "reports".into(),
         Action::Propose { .. } => "proposes".into(),
         Action::Preview { .. } => "previews".into(),
+        Action::Comment { .. } => "answers".into(),
         Action::Send { .. } => "send".into(),
     }
 }
