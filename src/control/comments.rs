@@ -201,7 +201,8 @@ mod tests {
     use crate::control::housekeeping::Housekeeping;
     use crate::forge::webhook::Host as From;
     use crate::model::comment::Author;
-    use crate::model::shipyard::Shipyard;
+    use crate::model::object::Object;
+    use crate::model::shipyard::{APPROVAL_TASK, DEPLOYMENT_TASK, Sequence, Shipyard, Stage, Task};
     use crate::simulation::runtime::Behaviour;
     use crate::simulation::world::World;
     use crate::testing::world::{deployment_config, hook, project};
@@ -300,6 +301,43 @@ not carried out: nothing is under way of `web`
 ";
         assert!(told.starts_with(expected), "{told}");
         assert!(told.ends_with("retried rollout #2\n"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn a_name_means_a_deployment_config_or_all_of_a_service_in_one_stage() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::open(folder.path()).unwrap();
+        let (comments, repository) = (comments(&world), RepositoryName::new(REPOSITORY));
+        let tasks = vec![Task::named(APPROVAL_TASK), Task::named(DEPLOYMENT_TASK)];
+        let delivery = Sequence { name: "delivery".into(), tasks, ..Sequence::default() };
+        let stage = |name: &str| Stage { name: name.into(), sequences: vec![delivery.clone()] };
+        let shipyard = Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")] };
+        let declared = |image: &str| {
+            let part = |name: &str| Object { service: "store".into(), ..deployment_config(name, image, 1, json!({})) };
+            project(shipyard.clone(), &[part("web"), part("api")])
+        };
+        // (what is pushed before, what is asked for, what is to be told)
+        for (image, line, expected) in [
+            (Some("a"), "/launchway retry store", "there is no deployment config or service `store`"),
+            (None, "/launchway approve store", "approved"),
+            (None, "/launchway approve store -s dev", "nothing is under way of `store` in stage dev"),
+            (None, "/launchway approve store", "approved"),
+            (None, "/launchway rollback store", "choose one: `-s dev`, `-s production`"),
+            (Some("b"), "/launchway approve web", "approved"),
+            (None, "/launchway reject store", "rejected"),
+            (None, "/launchway retry store -s dev", "name one of `api`, `web`"),
+            (None, "/launchway rollback store -s dev --to-version 1", "name one of `api`, `web`"),
+            (None, "/launchway rollback store -s dev", "deploymentconfig/web rolled back to version 1 as version 3"),
+        ] {
+            if let Some(image) = image {
+                world.push(&declared(image)).await.unwrap();
+                world.settle().await.unwrap();
+            }
+            let told = comments.carried_out(&repository, &command(&world, line)).await.unwrap();
+            assert!(told.contains(expected), "{line}: {told}");
+            assert!(!line.ends_with("rollback store -s dev") || told.contains("deploymentconfig/api rolled"), "{told}");
+            world.settle().await.unwrap();
+        }
     }
 
     #[test]
