@@ -93,6 +93,7 @@ fn human_config(config: &ConfigView, history: &List<HistoryRow>) -> String {
         ("Service", config.service.clone()),
         ("Repository", config.repository.clone()),
         ("Namespace", config.namespace.clone()),
+        ("Strategy", strategy(config)),
         ("Triggers", config.triggers.clone()),
         ("Images", images(config)),
         ("Pods", pods),
@@ -117,6 +118,13 @@ fn unrecorded(config: &ConfigView) -> Option<String> {
         config.name
     );
     (config.unrecorded > 0).then(|| format!("{there} from before the store was lost or restored, {until}"))
+}
+
+/// How a new version takes over, and who says so.
+fn strategy(config: &ConfigView) -> String {
+    let asked =
+        |own: &String| format!("{}, which the stage's deploymentstrategy asks for; its own: {own}", config.strategy);
+    config.overrides.as_ref().map_or(config.strategy.clone(), asked)
 }
 
 /// What its image triggers have brought.

@@ -9,7 +9,7 @@ use super::pod_template::{items, references, text_at};
 use super::problem::{NOT_APPLIED, Problem};
 use super::program::{self, Place, ProgramUse};
 use super::shape::nearest;
-use super::stage_context::{Runtime, StageContext, Stages};
+use super::stage_context::{Runtime, StageContext, Stages, Terms};
 use super::template::{self, Expanded, Generated};
 use super::yaml::Document;
 use super::{
@@ -161,6 +161,11 @@ impl Declarations {
         self.problems.append(&mut other.problems);
     }
 
+    /// Takes out the warnings of blocks of parameters that are another strategy's.
+    pub(crate) fn take_leftover_blocks(&mut self) -> Vec<Problem> {
+        self.problems.extract_if(.., |problem| deployment_config::is_leftover_block(problem)).collect()
+    }
+
     /// Adds what a value declares.
     pub(crate) fn add(&mut self, source: &Source<'_>) {
         let value = source.value;
@@ -191,12 +196,12 @@ impl Declarations {
     }
 
     fn add_object(&mut self, api_version: &str, kind: &str, source: &Source<'_>, findings: &mut Findings<'_>) {
-        let (runtime, mut content) = (source.context.runtime, source.value.clone());
+        let (terms, mut content) = (source.context.terms, source.value.clone());
         if (api_version, kind) == ("launchway.dev/v1", "Task") {
             return self.add_task(&mut content, source, findings);
         }
-        let Some(kind) = normalised(api_version, kind, &mut content, runtime, findings) else { return };
-        let images = image_uses(&content, &kind, runtime, findings);
+        let Some(kind) = normalised(api_version, kind, &mut content, terms, findings) else { return };
+        let images = image_uses(&content, &kind, terms.runtime, findings);
         // What a tag leads to runs with the command of whoever follows it.
         let of_config = if kind == Kind::DeploymentConfig { &images[..] } else { &[] };
         let programs = program_uses(&content, of_config, findings);
@@ -220,7 +225,7 @@ impl Declarations {
 
     fn add_task(&mut self, content: &mut Value, source: &Source<'_>, findings: &mut Findings<'_>) {
         let Some(definition) = task::normalise(content, findings) else { return };
-        let image = image_use(&definition.image, "/spec/image", source.context.runtime, findings);
+        let image = image_use(&definition.image, "/spec/image", source.context.terms.runtime, findings);
         let spec = content.get("spec").unwrap_or(&Value::Null);
         let program = image.as_ref().and_then(|image| {
             let place = Place { folder: &image.folder, holder: "/spec", container: &Value::Null };
@@ -239,16 +244,17 @@ fn normalised(
     api_version: &str,
     kind: &str,
     content: &mut Value,
-    runtime: Runtime,
+    terms: Terms,
     findings: &mut Findings<'_>,
 ) -> Option<Kind> {
+    let runtime = terms.runtime;
     Some(match (api_version, kind) {
         ("v1" | "apps.openshift.io/v1", "DeploymentConfig") => {
-            deployment_config::normalise(content, runtime, findings);
+            deployment_config::normalise(content, terms, findings);
             Kind::DeploymentConfig
         }
         ("apps/v1", "Deployment") => {
-            deployment::normalise(content, runtime, findings);
+            deployment::normalise(content, terms, findings);
             Kind::DeploymentConfig
         }
         ("v1", "Service") => {

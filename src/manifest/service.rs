@@ -1,6 +1,6 @@
 //! Which service an object is delivered with.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::object::Declared;
 use crate::model::ids::ServiceName;
@@ -27,6 +27,17 @@ pub(crate) fn assign(objects: &[&Declared]) -> Vec<ServiceName> {
         (None, _) => directory.of_reader(&object.key),
     };
     objects.iter().map(service_of).collect()
+}
+
+/// The deployment configs whose pods no `Service` selects.
+pub(crate) fn unselected<'a>(objects: &[&'a Declared]) -> Vec<&'a Declared> {
+    let directory = Directory::new(objects);
+    let selectors = objects.iter().filter(|object| object.key.kind == Kind::Service).map(|it| &it.links.selector);
+    let selected: BTreeSet<&str> =
+        selectors.flat_map(|selector| directory.selected(selector)).map(|config| &*config.key.name).collect();
+    let is_alone =
+        |object: &&&Declared| object.key.kind == Kind::DeploymentConfig && !selected.contains(&*object.key.name);
+    objects.iter().filter(is_alone).copied().collect()
 }
 
 fn shared() -> ServiceName {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::model::deployment_config::StrategyKind;
 use crate::model::ids::{ProjectName, StageName};
 use crate::model::seed::Seed;
 
@@ -16,12 +17,20 @@ pub(crate) enum Runtime {
     Kubernetes,
 }
 
+/// What of a stage all of its objects are read by, templates or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) runtime: Runtime,
+    /// By what its `deployment` task has deployment configs deployed, whatever they say themselves.
+    pub(crate) strategy: Option<StrategyKind>,
+}
+
 /// A stage, as far as what its files declare depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StageContext {
     pub(crate) project: ProjectName,
     pub(crate) stage: StageName,
-    pub(crate) runtime: Runtime,
+    pub(crate) terms: Terms,
     /// Values for the parameters of templates, from the project file.
     pub(crate) parameters: BTreeMap<String, String>,
     /// What generated values are derived from.
@@ -32,7 +41,7 @@ impl StageContext {
     /// For a file that no stage has: it can only be wrong.
     pub(crate) fn nowhere() -> Self {
         let (project, stage) = (ProjectName::new(""), StageName::new(""));
-        Self { project, stage, runtime: Runtime::default(), parameters: BTreeMap::new(), seed: Seed::NONE }
+        Self { project, stage, terms: Terms::default(), parameters: BTreeMap::new(), seed: Seed::NONE }
     }
 }
 

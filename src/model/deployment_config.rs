@@ -113,6 +113,9 @@ pub struct Strategy {
     /// Which of the blocks below applies.
     #[serde(rename = "type")]
     pub kind: StrategyKind,
+    /// What the file says instead, where the stage's `deployment` task asks for this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overrides: Option<StrategyKind>,
     /// For `Rolling`.
     pub rolling_params: Option<RollingParams>,
     /// For `Recreate`.

@@ -1,12 +1,15 @@
 //! Keptn's shipyard: stages, their sequences, and the tasks in them. Source: shipyard 0.2.0 to 0.2.4.
 
+mod deployment_strategy;
 mod selector;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::deployment_config::StrategyKind;
 use super::ids::StageName;
 
+pub use deployment_strategy::{DEPLOYMENT_STRATEGY, DeploymentStrategy};
 pub use selector::{Operator, Requirement, Selector};
 
 /// What a shipyard file declares.
@@ -198,6 +201,13 @@ impl Stage {
     /// The sequence of that name.
     pub fn sequence(&self, name: &str) -> Option<&Sequence> {
         self.sequences.iter().find(|sequence| sequence.name == name)
+    }
+
+    /// What takes the place of the strategies of deployment configs in the sequence that a push runs: the first task that
+    /// deploys says it, because whatever comes after that finds everything deployed.
+    pub fn overriding_strategy(&self, named: Option<&str>) -> Option<StrategyKind> {
+        let mut tasks = self.delivery_sequence(named)?.tasks.iter();
+        tasks.find(|task| task.name == DEPLOYMENT_TASK)?.deployment_strategy()?.overriding()
     }
 
     /// What ends in it under a name, which a sequence has for itself.

@@ -151,6 +151,43 @@ fn a_canary_gets_its_part_and_then_everything() {
     });
 }
 
+/// The stage that there is without a shipyard, and by what it deploys.
+fn shipyard(strategy: &str) -> String {
+    format!(
+        "apiVersion: spec.keptn.sh/0.2.3\nkind: Shipyard\nmetadata: {{name: shop}}\nspec:\n  stages:\n  - name: default\n    \
+         sequences: [{{name: delivery, tasks: [{{name: deployment, properties: {{deploymentstrategy: {strategy}}}}}]}}]\n"
+    )
+}
+
+#[test]
+fn the_shipyard_makes_a_canary_of_what_says_nothing_of_one() {
+    let own = "type: Rolling, rollingParams: {timeoutSeconds: 60}";
+    while_visitors_come(own, |world, visits| {
+        let files = [("shipyard.yaml", &*shipyard("canary")), ("web.yaml", &*server(world, own, "two"))];
+        let commit = world.git.push_files(&files);
+        told(world, &commit, "at step 1 of 2 with 10 % of the traffic");
+        let part = visits.part("two");
+        assert!((5..=15).contains(&part), "{part} %");
+        let described = world.tell(&["describe", "dc/web"]);
+        assert!(
+            described.contains("Canary, which the stage's deploymentstrategy asks for; its own: Rolling"),
+            "{described}"
+        );
+        world.kill();
+        world.start();
+        let part = visits.part("two");
+        assert!((5..=15).contains(&part), "{part} % after the daemon was killed");
+        for step in ["at step 1 of 2", "at step 2 of 2"] {
+            told(world, &commit, step);
+            assert!(world.tell(&["rollout", "resume", "dc/web"]).contains("resumed"));
+        }
+        world.status(&commit, "launchway/default", "success");
+        assert_eq!(visits.part("two"), 100);
+        world.tell(&["rollback", "dc/web"]);
+        eventually("version one is back", || visits.part("one") == 100);
+    });
+}
+
 #[test]
 fn a_canary_that_is_judged_as_bad_meets_nobody_any_more() {
     let step = format!("{{weight: 50, {}}}", analysis("sleep 1; echo too slow; exit 3"));

@@ -221,7 +221,7 @@ pub fn check(restored: &[Restored<'_>], head: &Project, composed: &Project) -> R
         if object.is_none_or(|object| object.digest != member.earlier.digest) {
             let message =
                 format!("restoring the files does not bring back what `{}` was in {}", key.name, member.stage);
-            let hint = "what it is made from stands elsewhere too, such as in `launchway.yaml`: restore it by hand";
+            let hint = "what it is made from stands elsewhere too, such as in `launchway.yaml` or the shipyard: restore it by hand";
             return Err(Failure::stalled(message).hint(hint));
         }
     }

@@ -14,7 +14,7 @@ use super::findings::Findings;
 use super::pod_template::{items, text_at};
 use super::shape::deployment::DEPLOYMENT;
 use super::shape::{Strictness, check};
-use super::stage_context::Runtime;
+use super::stage_context::Terms;
 use super::{deployment_config, metadata, names};
 use crate::model::object::Kind;
 
@@ -22,7 +22,7 @@ pub(super) use written::as_written;
 
 /// Checks a document, applies every default, and leaves the content that is compared: that of a deployment config, with
 /// the kind in which it is declared.
-pub(crate) fn normalise(value: &mut Value, runtime: Runtime, findings: &mut Findings<'_>) {
+pub(crate) fn normalise(value: &mut Value, terms: Terms, findings: &mut Findings<'_>) {
     check(value, &DEPLOYMENT, Strictness::Users, findings);
     metadata::normalise(value, names::config, findings);
     let said = annotations::take(value, findings);
@@ -33,7 +33,7 @@ pub(crate) fn normalise(value: &mut Value, runtime: Runtime, findings: &mut Find
     conversion::convert(value, said, findings);
     if let Some(content) = value.as_object_mut().filter(|_| !findings.has_errors()) {
         content.insert("kind".to_owned(), json!(Kind::Deployment.name()));
-        deployment_config::complete(value, runtime, findings);
+        deployment_config::complete(value, terms, findings);
     }
 }
 

@@ -18,7 +18,7 @@ fn normalised(text: &str) -> (Value, Vec<String>) {
     let document = &reading.documents[0];
     let mut findings = Findings::new("web.yaml", document, "");
     let mut value = document.value.clone();
-    normalise(&mut value, Runtime::Local, &mut findings);
+    normalise(&mut value, Terms::default(), &mut findings);
     let problems = findings.problems.iter().filter(|problem| problem.severity == Severity::Error);
     let told = problems.map(|it| format!("{}:{} {} {}", it.line, it.column, it.code, it.field));
     (value, told.collect())

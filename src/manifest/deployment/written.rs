@@ -1,8 +1,10 @@
 //! Where a `Deployment` says what a `DeploymentConfig` says elsewhere.
 
 /// Pointers of a deployment config's content, and of the `Deployment` that says it; the first one that fits counts.
-const PLACES: [(&str, &str); 5] = [
+const PLACES: [(&str, &str); 6] = [
     ("/spec/strategy/type", "/spec/strategy/type"),
+    // What the stage has changed stands in no file.
+    ("/spec/strategy/overrides", "/spec/strategy/overrides"),
     ("/spec/strategy", "/metadata/annotations/launchway.dev~1strategy"),
     ("/spec/triggers", "/metadata/annotations/launchway.dev~1triggers"),
     ("/spec/selectorExpressions", "/spec/selector/matchExpressions"),
@@ -53,6 +55,7 @@ mod tests {
                 "/metadata/annotations/launchway.dev~1strategy/canaryParams/steps/0/weight",
             ),
             ("/spec/strategy/type", "/spec/strategy/type"),
+            ("/spec/strategy/overrides", "/spec/strategy/overrides"),
             ("/spec/strategy/customParams/image", "/metadata/annotations/launchway.dev~1strategy/customParams/image"),
             ("/spec/selector/app", "/spec/selector/matchLabels/app"),
         ] {

@@ -3,6 +3,7 @@
 mod aliases;
 mod defaults;
 mod hook;
+mod overriding;
 mod strategy;
 mod trigger;
 
@@ -12,16 +13,16 @@ use super::findings::Findings;
 use super::pod_template;
 use super::shape::deployment_config::DEPLOYMENT_CONFIG;
 use super::shape::{Strictness, check};
-use super::stage_context::Runtime;
+use super::stage_context::{Runtime, Terms};
 use super::{metadata, names};
 use crate::model::deployment_config::DeploymentConfigSpec;
 
 pub(crate) use defaults::write_out_pauses;
 pub(crate) use hook::hooks;
-pub(crate) use strategy::block_of;
+pub(crate) use strategy::{block_of, is_leftover_block};
 
 /// Checks a document, applies every default, and leaves the content that is compared.
-pub(crate) fn normalise(value: &mut Value, runtime: Runtime, findings: &mut Findings<'_>) {
+pub(crate) fn normalise(value: &mut Value, terms: Terms, findings: &mut Findings<'_>) {
     aliases::exchange(value, findings);
     value.pointer_mut("/spec/strategy").map(write_out_pauses);
     check(value, &DEPLOYMENT_CONFIG, Strictness::Users, findings);
@@ -29,16 +30,19 @@ pub(crate) fn normalise(value: &mut Value, runtime: Runtime, findings: &mut Find
     if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
         defaults::apply_to_replicas(spec);
     }
-    complete(value, runtime, findings);
+    complete(value, terms, findings);
 }
 
-/// Applies every default but that of the number of replicas, and checks the rules.
-pub(crate) fn complete(value: &mut Value, runtime: Runtime, findings: &mut Findings<'_>) {
+/// Applies what the stage asks for and every default but that of the number of replicas, and checks the rules.
+pub(crate) fn complete(value: &mut Value, terms: Terms, findings: &mut Findings<'_>) {
+    if let Some(strategy) = terms.strategy {
+        overriding::exchange(value, strategy, findings);
+    }
     defaults::apply(value);
     let Some(spec) = value.get("spec").filter(|spec| spec.is_object()) else { return };
     strategy::validate(spec, findings);
     trigger::validate(spec, findings);
-    validate_spec(spec, runtime, findings);
+    validate_spec(spec, terms.runtime, findings);
     if !findings.has_errors() {
         must_be_readable(spec, findings);
     }

@@ -6,6 +6,7 @@ use super::hook;
 use crate::manifest::findings::Findings;
 use crate::manifest::names;
 use crate::manifest::pod_template::{items, text_at};
+use crate::manifest::problem::Problem;
 use crate::model::deployment_config::DEFAULT_STRATEGY_TIMEOUT;
 use crate::model::duration;
 
@@ -15,6 +16,8 @@ pub(super) const BLOCKS: [&str; 5] = ["rollingParams", "recreateParams", "canary
 pub(super) const CUSTOM: &str = "Custom";
 /// Where that deployer is described.
 const PARAMS: &str = "/strategy/customParams";
+/// The code of what has no effect because something else applies.
+const LEFTOVER: &str = "leftover";
 /// The most steps of a canary.
 const MOST_STEPS: usize = 100;
 
@@ -136,8 +139,8 @@ fn names_something(params: &Value) -> bool {
 }
 
 /// Whether the user's own deployer runs.
-fn has_deployer(spec: &Value) -> bool {
-    let decorates = matches!(text_at(spec, "/strategy/type"), "Rolling" | "Recreate");
+pub(super) fn has_deployer(spec: &Value) -> bool {
+    let decorates = matches!(text_at(spec, "/strategy/type"), "" | "Rolling" | "Recreate");
     decorates && spec.pointer(PARAMS).is_some_and(names_something)
 }
 
@@ -200,12 +203,17 @@ pub(super) fn timeout_seconds(spec: &Value) -> i64 {
     spec.pointer(&pointer).and_then(Value::as_i64).unwrap_or(default)
 }
 
+/// Whether a problem is that of a block of another strategy.
+pub(crate) fn is_leftover_block(problem: &Problem) -> bool {
+    problem.code == LEFTOVER && BLOCKS.iter().any(|block| problem.field.ends_with(block))
+}
+
 fn leftover(spec: &Value, findings: &mut Findings<'_>) {
     let kind = text_at(spec, "/strategy/type");
     for other in BLOCKS.iter().filter(|other| **other != block(spec)) {
         if spec.pointer(&format!("/strategy/{other}")).is_some() {
             let message = format!("`{other}` has no effect with the strategy {kind}");
-            findings.warning(&format!("/spec/strategy/{other}"), "leftover", message).hint =
+            findings.warning(&format!("/spec/strategy/{other}"), LEFTOVER, message).hint =
                 Some("remove it; its hooks do not run".to_owned());
         }
     }

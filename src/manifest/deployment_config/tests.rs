@@ -4,6 +4,7 @@ use super::*;
 use crate::manifest::problem::Severity;
 use crate::manifest::yaml;
 
+mod overriding;
 mod trial;
 
 /// A deployment config of one container, without anything that has a default.
@@ -37,11 +38,15 @@ fn set(value: &mut Value, pointer: &str, new: Value) {
 }
 
 fn normalised(value: &Value) -> (Value, Vec<(Severity, String, String)>) {
+    normalised_for(value, Terms::default())
+}
+
+fn normalised_for(value: &Value, terms: Terms) -> (Value, Vec<(Severity, String, String)>) {
     let reading = yaml::read(value.to_string().as_bytes());
     let document = &reading.documents[0];
     let mut findings = Findings::new("a.json", document, "");
     let mut value = document.value.clone();
-    normalise(&mut value, Runtime::Local, &mut findings);
+    normalise(&mut value, terms, &mut findings);
     let found = findings.problems.into_iter().map(|problem| (problem.severity, problem.code, problem.field));
     (value, found.collect())
 }
@@ -310,7 +315,7 @@ fn what_is_wrong_with_a_moved_part_is_told_where_it_is_written() {
                 spec: {containers: [{name: web, image: host, command: [a], ports: [{containerPort: 0}]}]}}}}}";
     let reading = yaml::read(text.as_bytes());
     let mut findings = Findings::new("a.yaml", &reading.documents[0], "");
-    normalise(&mut reading.documents[0].value.clone(), Runtime::Local, &mut findings);
+    normalise(&mut reading.documents[0].value.clone(), Terms::default(), &mut findings);
     let told: Vec<_> = findings
         .problems
         .iter()

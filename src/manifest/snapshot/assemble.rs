@@ -70,10 +70,11 @@ fn stage(
             });
         }
     }
-    let destination = match stage.context.runtime {
+    let destination = match stage.context.terms.runtime {
         Runtime::Local => Destination::local(stage.namespace.clone()),
         Runtime::Kubernetes => Destination::kubernetes(stage.namespace.clone()),
     };
+    problems.extend(without_traffic(stage, &declared));
     bring_images(stage, &declared, &mut objects, (&destination, before), problems);
     bring_content(&declared, &mut objects);
     let tasks = tasks(stage, layout, in_stage(), problems);
@@ -96,6 +97,21 @@ fn with_service(object: &Arc<Object>, service: ServiceName, known: Option<&Arc<O
         known.service == service && known.digest == object.digest && known.location == object.location
     };
     known.filter(is_same).map_or_else(|| Arc::new(Object { service, ..Object::clone(object) }), Arc::clone)
+}
+
+/// Where the stage asks for a strategy that shares out traffic, and none leads to the pods.
+fn without_traffic(stage: &StageLayout, declared: &[&Declared]) -> Vec<Problem> {
+    let Some(strategy) = stage.context.terms.strategy else { return Vec::new() };
+    let problem = |config: &Declared| {
+        let message = format!(
+            "no Service of stage `{}` selects these pods, and its `deploymentstrategy` asks for {}: only pods are exchanged \
+             so, and no traffic",
+            stage.name,
+            strategy.as_str()
+        );
+        Problem::error(&config.location, "no-effect", message).warning()
+    };
+    service::unselected(declared).into_iter().map(problem).collect()
 }
 
 /// Deployment configs get the images of the tags that they follow, as far as files say them.

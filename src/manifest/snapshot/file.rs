@@ -14,7 +14,7 @@ use crate::manifest::problem::Problem;
 use crate::manifest::program::ProgramUse;
 use crate::manifest::project::PROJECT_FILE;
 use crate::manifest::service::SHARED;
-use crate::manifest::stage_context::{Runtime, StageContext};
+use crate::manifest::stage_context::{StageContext, Terms};
 use crate::manifest::{template, yaml};
 use crate::model::ids::{ServiceName, StageName};
 use crate::model::object::{Location, Object};
@@ -31,8 +31,8 @@ pub(super) struct Parsed {
 /// What of the stages that have it a file was read by.
 #[derive(Debug)]
 enum Lens {
-    /// Their runtime, which they share.
-    Runtime(Runtime),
+    /// What they share.
+    Terms(Terms),
     /// Everything: it means something else in each.
     Stages(Vec<Arc<StageContext>>),
 }
@@ -58,8 +58,8 @@ impl Parsed {
         };
         let contents = std::mem::take(&mut declarations.contents);
         declarations.objects.shrink_to_fit();
-        let lens = match one_runtime(&contexts) {
-            Some(runtime) if !has_template => Lens::Runtime(runtime),
+        let lens = match same_terms(&contexts) {
+            Some(terms) if !has_template => Lens::Terms(terms),
             _ => Lens::Stages(contexts),
         };
         Ok((Arc::new(Self { id: entry.id.clone(), declarations, lens }), contents))
@@ -68,7 +68,7 @@ impl Parsed {
     /// Whether it would be read in the same way for these stages.
     pub(super) fn is_for(&self, contexts: &[Arc<StageContext>]) -> bool {
         match &self.lens {
-            Lens::Runtime(runtime) => one_runtime(contexts) == Some(*runtime),
+            Lens::Terms(terms) => same_terms(contexts) == Some(*terms),
             Lens::Stages(known) => known == contexts,
         }
     }
@@ -125,11 +125,11 @@ pub(super) fn content(entry: &FileEntry, files: &dyn Files) -> Result<Result<Vec
     Ok(Err(if may_be_ours || entry.path == PROJECT_FILE { problem } else { problem.warning() }))
 }
 
-/// The runtime of all stages, if they have only one; where a file is for none, that of most stages.
-fn one_runtime(contexts: &[Arc<StageContext>]) -> Option<Runtime> {
-    let mut runtimes = contexts.iter().map(|context| context.runtime);
-    let first = runtimes.next().unwrap_or_default();
-    runtimes.all(|other| other == first).then_some(first)
+/// The terms of all stages, if they have the same; where a file is for none, those of most stages.
+fn same_terms(contexts: &[Arc<StageContext>]) -> Option<Terms> {
+    let mut terms = contexts.iter().map(|context| context.terms);
+    let first = terms.next().unwrap_or_default();
+    terms.all(|other| other == first).then_some(first)
 }
 
 /// Adds what a file declares; whether a template is in it.
@@ -166,7 +166,7 @@ fn add(path: &str, document: &yaml::Document, contexts: &[Arc<StageContext>], de
     let is_template = template::may_be_in(&document.value);
     let mut groups: Vec<(&StageContext, BTreeSet<StageName>)> = Vec::new();
     for context in contexts {
-        let same = groups.iter_mut().find(|(other, _)| !is_template && other.runtime == context.runtime);
+        let same = groups.iter_mut().find(|(other, _)| !is_template && other.terms == context.terms);
         match same {
             Some((_, stages)) => drop(stages.insert(context.stage.clone())),
             None => groups.push((context, BTreeSet::from([context.stage.clone()]))),
@@ -176,10 +176,19 @@ fn add(path: &str, document: &yaml::Document, contexts: &[Arc<StageContext>], de
         [] => declarations.add(&Source::new(path, document, &StageContext::nowhere(), None)),
         [(context, _)] => declarations.add(&Source::new(path, document, context, None)),
         several => {
-            for (context, stages) in several {
-                let stages = Some(Arc::new(stages.clone()));
-                declarations.add(&Source::new(path, document, context, stages));
-            }
+            let read = several.iter().map(|(context, stages)| {
+                let mut declared = Declarations::default();
+                declared.add(&Source::new(path, document, context, Some(Arc::new(stages.clone()))));
+                declared
+            });
+            let mut read: Vec<Declarations> = read.collect();
+            // What one stage's strategy has no use for may be another's.
+            let unused: Vec<Vec<Problem>> = read.iter_mut().map(Declarations::take_leftover_blocks).collect();
+            let is_in =
+                |others: &Vec<Problem>, problem: &Problem| others.iter().any(|it| it.pointer == problem.pointer);
+            let everywhere = |problem: &&Problem| unused.iter().all(|others| is_in(others, problem));
+            declarations.problems.extend(unused.iter().flatten().filter(everywhere).cloned());
+            read.into_iter().for_each(|declared| declarations.append(declared));
         }
     }
 }

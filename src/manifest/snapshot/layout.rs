@@ -11,7 +11,7 @@ use crate::manifest::files::{Absence, FileEntry, Files};
 use crate::manifest::findings::Findings;
 use crate::manifest::problem::{Problem, Severity};
 use crate::manifest::project::{self, PROJECT_FILE, SHIPYARD_FILE, Settings, StageSettings};
-use crate::manifest::stage_context::StageContext;
+use crate::manifest::stage_context::{StageContext, Terms};
 use crate::manifest::{names, shipyard, yaml};
 use crate::model::ids::{Namespace, ProjectName, StageName};
 use crate::model::object::Location;
@@ -232,7 +232,10 @@ fn stage(
     let context = StageContext {
         project: project.clone(),
         stage: declared.name.clone(),
-        runtime: settings.map(|settings| settings.runtime).unwrap_or_default(),
+        terms: Terms {
+            runtime: settings.map(|settings| settings.runtime).unwrap_or_default(),
+            strategy: declared.overriding_strategy(delivery.map(|sequence| sequence.name.as_str())),
+        },
         parameters: settings.map(|settings| settings.parameters.clone()).unwrap_or_default(),
         seed: options.seed.clone(),
     };

@@ -324,6 +324,55 @@ fn a_stage_on_kubernetes_takes_what_the_local_runtime_lacks() {
     );
 }
 
+const CART: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: cart\n  annotations:\n    \
+                    launchway.dev/strategy: '{canaryParams: {steps: [{weight: 5}]}}'\nspec:\n  selector: {matchLabels: {app: cart}}\n  \
+                    template:\n    metadata: {labels: {app: cart}}\n    spec: {containers: [{name: cart, image: 'git:web'}]}\n";
+
+#[test]
+fn a_stage_deploys_by_the_strategy_of_its_deployment_task() {
+    let mut tree = two_stages("path: ''");
+    tree.set("deploy/cart.yaml", Some(CART));
+    let by = |strategy: &str| {
+        let last = SHIPYARD.rfind("{name: deployment}").expect("production's");
+        let task = format!("{{name: deployment, properties: {{deploymentstrategy: {strategy}}}}}");
+        format!("{}{task}{}", &SHIPYARD[..last], &SHIPYARD[last + "{name: deployment}".len()..])
+    };
+    let strategies = |snapshot: &Snapshot| -> Vec<[Value; 2]> {
+        let project = snapshot.project().project.clone().expect("nothing is wrong");
+        let of = |stage: &str, name: &str| {
+            let stage = project.stage(&stage.into()).expect("declared");
+            let config = stage.objects.get(&key(Kind::DeploymentConfig, name)).expect("declared");
+            ["type", "overrides"].map(|it| config.content.at(&format!("/spec/strategy/{it}")).unwrap_or_default())
+        };
+        [("dev", "web"), ("dev", "cart"), ("production", "web"), ("production", "cart")].map(|(a, b)| of(a, b)).into()
+    };
+    let own = || [Value::from("Rolling"), Value::Null];
+    let canary = || [Value::from("Canary"), Value::from("Rolling")];
+    let direct = tree.read();
+    assert_eq!(strategies(&direct), [own(), own(), own(), own()]);
+    let unused = "`canaryParams` has no effect with the strategy Rolling";
+    assert!(messages(&direct).iter().all(|told| told.contains(unused)), "{:#?}", messages(&direct));
+    let before = tree.clone();
+    tree.set("shipyard.yaml", Some(&by("canary")));
+    let next = direct.update(&tree.changed_since(&before), &tree, &options()).expect("readable");
+    assert_eq!(strategies(&next), [own(), own(), canary(), canary()]);
+    assert_eq!(
+        messages(&next),
+        [
+            "deploy/cart.yaml:1:1: warning: no Service of stage `production` selects these pods, and its `deploymentstrategy` asks for Canary: only pods are exchanged so, and no traffic"
+        ],
+        "and what one stage has no use for is another's"
+    );
+    let before = tree.clone();
+    tree.set("deploy/web.yaml", Some(&config("web", "git:web").replace("replicas: 1", "replicas: 2")));
+    tree.set("deploy/other.yaml", Some(&SERVICE.replace("web", "cart")));
+    let next = next.update(&tree.changed_since(&before), &tree, &options()).expect("readable");
+    assert_eq!(strategies(&next), [own(), own(), canary(), canary()]);
+    assert_eq!(messages(&next), [] as [&str; 0]);
+    tree.set("shipyard.yaml", Some(&by("user_managed")));
+    assert_eq!(strategies(&tree.read()), [own(), own(), own(), own()]);
+}
+
 #[test]
 fn a_symlink_is_refused() {
     let mut tree = shop();

@@ -4,15 +4,15 @@ use serde_json::json;
 
 use super::*;
 use crate::manifest::object::{Declarations, Source};
-use crate::manifest::stage_context::Runtime;
+use crate::manifest::stage_context::{Runtime, Terms};
 use crate::manifest::yaml;
 use crate::model::seed::Seed;
 
 fn context(stage: &str, parameters: &[(&str, &str)]) -> StageContext {
     let parameters: BTreeMap<_, _> =
         parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let (project, runtime) = ("shop".into(), Runtime::Kubernetes);
-    StageContext { project, stage: stage.into(), runtime, parameters, seed: Seed::new([7; 32]) }
+    let (project, terms) = ("shop".into(), Terms { runtime: Runtime::Kubernetes, ..Terms::default() });
+    StageContext { project, stage: stage.into(), terms, parameters, seed: Seed::new([7; 32]) }
 }
 
 fn declared_for(text: &str, context: &StageContext) -> Declarations {

@@ -9,11 +9,8 @@ use crate::model::evaluation::{self, Objectives};
 use crate::model::ids::RunId;
 use crate::model::outcome::Outcome;
 use crate::model::project::TaskDefinition;
-use crate::model::shipyard::{APPROVAL_TASK, DEPLOYMENT_TASK, EVALUATION_TASK, Task};
+use crate::model::shipyard::{APPROVAL_TASK, DEPLOYMENT_TASK, DeploymentStrategy, EVALUATION_TASK, Task};
 use crate::model::time::Timestamp;
-
-/// A `deployment` with this strategy is not launchway's to carry out. Source: Keptn's `deploymentstrategy`.
-const USER_MANAGED: &str = "user_managed";
 
 /// What does a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +80,7 @@ impl SequenceRun {
     /// What does the task at `index`.
     pub fn done_by(&self, index: usize) -> DoneBy {
         let Some(task) = self.declared(index) else { return DoneBy::Executors };
-        let is_theirs = self.is_foreign || task.properties["deploymentstrategy"] == USER_MANAGED;
+        let is_theirs = self.is_foreign || task.deployment_strategy() == Some(DeploymentStrategy::UserManaged);
         match task.name.as_str() {
             DEPLOYMENT_TASK if !is_theirs => DoneBy::Deployment,
             _ if self.definition(index).is_some() => DoneBy::Pod,

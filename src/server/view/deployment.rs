@@ -56,6 +56,12 @@ pub struct ConfigView {
     pub unrecorded: u32,
     /// Who asked for this number of pods instead of the files'.
     pub scaled_by: Option<String>,
+    /// How a new version takes over, as files name it; empty if that cannot be read.
+    #[serde(default)]
+    pub strategy: String,
+    /// What its file says instead, where the stage's `deploymentstrategy` asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overrides: Option<String>,
     /// What starts a deployment, as `oc get dc` names it.
     pub triggers: String,
     /// What its image triggers have brought.
@@ -119,6 +125,7 @@ impl From<&ConfigState> for ConfigView {
             commit: version.commit.to_string(),
             run: state.key.deployment(version.number).to_string(),
         };
+        let strategy = state.spec().map(|spec| spec.strategy).ok();
         Self {
             project: state.key.project.to_string(),
             stage: state.key.stage.to_string(),
@@ -137,6 +144,8 @@ impl From<&ConfigState> for ConfigView {
             ready: None,
             unrecorded: 0,
             scaled_by: state.scaled.as_ref().map(|scaled| scaled.by.clone()),
+            strategy: strategy.as_ref().map(|strategy| strategy.kind.as_str().to_owned()).unwrap_or_default(),
+            overrides: strategy.and_then(|strategy| strategy.overrides).map(|own| own.as_str().to_owned()),
             triggers: triggers(state),
             images: images(state),
             status: status(state).to_owned(),

@@ -11,7 +11,10 @@ use serde_json::Value;
 use super::place;
 use crate::manifest::findings::Findings;
 use crate::manifest::names;
-use crate::model::shipyard::{Condition, DEPLOYMENT_TASK, Sequence, Shipyard, Stage, Task};
+use crate::manifest::shape::nearest;
+use crate::model::shipyard::{
+    Condition, DEPLOYMENT_STRATEGY, DEPLOYMENT_TASK, DeploymentStrategy, Sequence, Shipyard, Stage, Task,
+};
 
 /// What a plan is written under on commits, beside the stages.
 const PLAN: &str = "plan";
@@ -93,10 +96,14 @@ fn task(task: &Task, is_first: bool, at: &str, findings: &mut Findings<'_>) {
         let message = "has no effect: without `triggeredAfter` there is no pause";
         findings.warning(&format!("{at}/holdSlot"), "shipyard", message);
     }
-    let is_built_in = task.name == DEPLOYMENT_TASK && task.properties["deploymentstrategy"] != "user_managed";
+    let is_built_in =
+        task.name == DEPLOYMENT_TASK && task.deployment_strategy() != Some(DeploymentStrategy::UserManaged);
     if is_built_in && !task.executors.is_empty() {
         let message = "has no effect: `deployment` is built in";
         findings.warning(&format!("{at}/executors"), "shipyard", message);
+    }
+    if is_built_in {
+        deployment_strategy(task, at, findings);
     }
     let mut seen = HashSet::new();
     for (index, name) in task.executors.iter().enumerate() {
@@ -105,6 +112,22 @@ fn task(task: &Task, is_first: bool, at: &str, findings: &mut Findings<'_>) {
             findings.warning(&format!("{at}/executors/{index}"), "duplicate", message);
         }
     }
+}
+
+/// What a program elsewhere may understand and launchway does not.
+fn deployment_strategy(task: &Task, at: &str, findings: &mut Findings<'_>) {
+    let Some(written) = task.properties.get(DEPLOYMENT_STRATEGY).filter(|_| task.deployment_strategy().is_none())
+    else {
+        return;
+    };
+    let written = written.as_str().map_or_else(|| written.to_string(), str::to_owned);
+    let message = format!("there is no strategy `{written}`: each deployment config is deployed by its own");
+    let known = DeploymentStrategy::WORDS;
+    findings.warning(&format!("{at}/properties/{DEPLOYMENT_STRATEGY}"), "shipyard", message).hint =
+        Some(match nearest(&written, known.into_iter()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("one of {}", known.join(", ")),
+        });
 }
 
 /// A sequence whose pauses alone take longer than it may.

@@ -222,6 +222,20 @@ fn tasks_that_say_what_has_no_effect() {
         ("[{name: a, holdSlot: false, triggeredAfter: 5m}]", &[]),
         ("[{name: deployment, executors: [helm]}]", &["11:44 has no effect: `deployment` is built in"]),
         ("[{name: deployment, executors: [helm], properties: {deploymentstrategy: user_managed}}]", &[]),
+        ("[{name: deployment, properties: {deploymentstrategy: canary}}]", &[]),
+        (
+            "[{name: deployment, properties: {deploymentstrategy: blue-green}}]",
+            &[
+                "11:57 there is no strategy `blue-green`: each deployment config is deployed by its own (did you mean `blue_green`?)",
+            ],
+        ),
+        (
+            "[{name: deployment, properties: {deploymentstrategy: 1}}]",
+            &[
+                "11:57 there is no strategy `1`: each deployment config is deployed by its own (one of direct, blue_green, blue_green_service, canary, user_managed)",
+            ],
+        ),
+        ("[{name: a, properties: {deploymentstrategy: whatever}}]", &[]),
         ("[{name: a, executors: [b, b]}]", &["11:50 `b` is named twice"]),
         ("[{name: evaluate}]", &["11:26 the task is called `evaluation`; `evaluate` is read as that"]),
         (
