@@ -252,7 +252,7 @@ impl Event {
 pub enum Timer {
     /// A deployment has taken too long as a whole.
     Deadline,
-    /// A rollout has stood still for too long.
+    /// A rollout has stood still for too long, or who has begun a task was silent for too long.
     Progress,
     /// The pause before a failed hook or task runs again is over.
     Retry,

@@ -81,6 +81,9 @@ pub struct Task {
     /// How long it may take until somebody has started it, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_timeout_ms: Option<u64>,
+    /// For how long who has begun it may be silent, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<u64>,
     /// How often it is tried again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
@@ -183,6 +186,7 @@ impl Task {
             condition: Condition::default(),
             timeout_ms: None,
             start_timeout_ms: None,
+            heartbeat_ms: None,
             retries: 0,
             executors: Vec::new(),
             holds_slot: true,
@@ -268,6 +272,7 @@ mod tests {
             condition: Condition::OnFailure,
             timeout_ms: Some(1),
             start_timeout_ms: Some(2),
+            heartbeat_ms: Some(5),
             retries: 3,
             executors: vec!["helm-service".into()],
             holds_slot: false,

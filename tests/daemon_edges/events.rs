@@ -252,3 +252,34 @@ spec:
     let run = format!("/api/v1/runs/{}", first["runs"][0].as_str().unwrap());
     eventually("it has ended", || shop.call("GET", &run, &Value::Null).1["status"] == "success");
 }
+
+#[test]
+fn who_has_begun_and_is_heard_of_no_more_is_named_and_ends_the_task() {
+    let world = World::new(&[]);
+    world.start();
+    let shipyard = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages: [{name: dev, sequences: [{name: check, tasks: [{name: scan}, {name: test, heartbeat: 1s}]}]}]
+";
+    let commit = world.git.push_files(&[("shipyard.yaml", shipyard)]);
+    world.status(&commit, "launchway/plan", "success");
+    let shop = Shop { world, commit };
+    shop.send("e1", "dev.check.triggered", &json!({}));
+    shop.offered("scan");
+    let message = || shop.world.json(&["get", "runs"])["items"][0]["message"].clone();
+    assert_eq!(message(), "scan: waits for an executor to start it");
+    shop.execute("scan", "pass");
+    let test = json!({"triggeredid": shop.offered("test")["id"]});
+    let (code, _) = shop.send("e2", "test.started", &test);
+    assert_eq!(code, 200);
+    eventually("its silence is noticed", || {
+        message().as_str().is_some_and(|told| told.contains("nothing was heard of ci for"))
+    });
+    let (_, late) = shop.send("e3", "test.status.changed", &test);
+    assert!(late["ignored"].as_str().unwrap().contains("`test` has ended: nothing was heard of ci for 1"), "{late}");
+    let told = shop.world.status(&shop.commit, "launchway/dev/cart/check.test", "error");
+    assert!(told.contains("nothing was heard of ci"), "{told}");
+}

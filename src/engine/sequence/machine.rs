@@ -151,7 +151,7 @@ impl Step {
                 let late = self.is_late();
                 self.cancel(index, Outcome::TIMED_OUT, &late);
             }
-            Timer::Progress => {}
+            Timer::Progress => self.is_silent(index),
         }
     }
 
@@ -203,6 +203,7 @@ impl Step {
         if matches!(self.run.done_by(index), DoneBy::Approval | DoneBy::Evaluation | DoneBy::Executors) {
             self.clear_timer(Timer::Start);
             self.clear_timer(Timer::Finish);
+            self.await_no_sign(index);
         }
         match self.run.state {
             SequenceState::Ending { outcome, .. } => self.end(outcome, self.run.message.clone()),

@@ -59,6 +59,7 @@ const TASK: Shape = Shape {
         word("condition", &Condition::WORDS).doc("launchway's own: after which ends of the tasks before it, it runs."),
         text("timeout").doc("launchway's own: how long it may take, such as `30m`."),
         text("startTimeout").doc("launchway's own: how long it may take until somebody has started it."),
+        text("heartbeat").doc("launchway's own: for how long who has started it may be silent, such as `2m`."),
         small_count("retries").doc("launchway's own: how often it is tried again."),
         texts("executors").doc("launchway's own: who all have to finish it."),
         flag("holdSlot").kept().doc("launchway's own: whether others of its service wait during `triggeredAfter`."),

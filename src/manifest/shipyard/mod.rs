@@ -148,6 +148,7 @@ fn task(value: &Value, at: &str, findings: &mut Findings<'_>) -> Task {
         condition: Condition::named(text_at(value, "/condition")).unwrap_or_default(),
         timeout_ms: limit(value, at, "timeout", findings),
         start_timeout_ms: limit(value, at, "startTimeout", findings),
+        heartbeat_ms: limit(value, at, "heartbeat", findings),
         retries: u32::try_from(retries).unwrap_or(u32::MAX),
         executors: texts(value, "/executors"),
         holds_slot: value.get("holdSlot").and_then(Value::as_bool).unwrap_or(true),

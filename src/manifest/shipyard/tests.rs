@@ -214,7 +214,7 @@ fn what_keptns_format_lacks_is_read() {
           - {key: problem.state, operator: NotIn, values: [closed, muted]}
           - {key: problem.service, operator: Exists}
       tasks:
-      - {name: t, timeout: 30m, startTimeout: 90s, retries: 2, executors: [helm-service, jmeter-service], holdSlot: false, triggeredAfter: 10m}
+      - {name: t, timeout: 30m, startTimeout: 90s, heartbeat: 2m, retries: 2, executors: [helm-service, jmeter-service], holdSlot: false, triggeredAfter: 10m}
       - {name: u, condition: always, holdSlot: true}
       - {name: v, condition: onFailure}
 ",
@@ -236,6 +236,7 @@ fn what_keptns_format_lacks_is_read() {
     let first = Task {
         timeout_ms: Some(1_800_000),
         start_timeout_ms: Some(90_000),
+        heartbeat_ms: Some(120_000),
         retries: 2,
         executors: vec!["helm-service".into(), "jmeter-service".into()],
         holds_slot: false,

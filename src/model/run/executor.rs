@@ -1,5 +1,7 @@
 //! Who does the tasks of a sequence run.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -45,6 +47,9 @@ pub struct ExecutorRecord {
     /// The id of the event that said so.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub started_by: String,
+    /// When it was last heard of since, where that matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_at: Option<Timestamp>,
     /// When it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
@@ -67,7 +72,13 @@ impl ExecutorRecord {
     pub fn of(name: &str) -> Self {
         let name = name.to_owned();
         let (started_by, finished_by, message, data) = Default::default();
-        Self { name, started_at: None, started_by, finished_at: None, finished_by, outcome: None, message, data }
+        let (started_at, heard_at, finished_at, outcome) = Default::default();
+        Self { name, started_at, started_by, heard_at, finished_at, finished_by, outcome, message, data }
+    }
+
+    /// When it was heard of last, if it has begun and is not done.
+    pub fn last_sign(&self) -> Option<Timestamp> {
+        self.heard_at.max(self.started_at).filter(|_| self.started_at.is_some() && self.finished_at.is_none())
     }
 
     /// Whether it has begun and is done, in whichever order that was told.
@@ -137,6 +148,15 @@ impl SequenceRun {
         let task = self.tasks.get(index)?;
         let is_offered = matches!(self.done_by(index), DoneBy::Approval | DoneBy::Executors);
         (is_offered && self.is_at(index)).then_some((index, task))
+    }
+
+    /// Of whom something has to be heard next while the task at `index` is done, and by when; of nobody, if silence is no
+    /// matter there.
+    pub fn awaited_sign(&self, index: usize) -> Option<(&ExecutorRecord, Timestamp)> {
+        let limit = Duration::from_millis(self.declared(index)?.heartbeat_ms?);
+        let is_left_to_them = self.is_at(index) && self.done_by(index) == DoneBy::Executors;
+        let executors = self.tasks.get(index).filter(|_| is_left_to_them)?.executors.iter();
+        executors.filter_map(|it| Some((it, it.last_sign()? + limit))).min_by_key(|(_, due)| *due)
     }
 
     /// The id of the event by which the task at `index` is told to be done: each time that it is left to executors it has

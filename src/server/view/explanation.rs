@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::run::awaits;
 use super::time;
 use crate::engine::by_hand::ends_it;
 use crate::model::hold::Hold;
@@ -163,8 +164,8 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
         SequenceState::Returning { .. } => format!("{what} waits to go on with `{step}`: {}", run.message),
         SequenceState::Running { .. } => match run.pauses_until() {
             Some(at) => format!("{what} starts `{step}` at {}", time(at)),
-            None => match run.task().filter(|task| tells_why(run) && !task.message.is_empty()) {
-                Some(task) => format!("{what} is at `{step}`: {}", task.message),
+            None => match awaits(run) {
+                Some(awaited) => format!("{what} is at `{step}`: {awaited}"),
                 None => format!("{what} is at `{step}`"),
             },
         },
@@ -187,11 +188,6 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
         _ => steps,
     };
     Some(Reason::new("run", message).hint(hint))
-}
-
-/// Whether the message of the task that a run is at says what it waits for.
-fn tells_why(run: &SequenceRun) -> bool {
-    run.awaits_services() || run.offered().is_some()
 }
 
 /// The names of the deployment configs that a run changes.

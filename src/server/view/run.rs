@@ -101,16 +101,32 @@ pub struct TryView {
     pub output: String,
 }
 
+/// What the task that a run is at waits for, where executors, people or services have to do something.
+pub(super) fn awaits(run: &SequenceRun) -> Option<String> {
+    let is_told = run.awaits_services() || run.offered().is_some();
+    let (task, SequenceState::Running { task: index }) = (run.task().filter(|_| is_told)?, run.state) else {
+        return None;
+    };
+    let sign = run.awaited_sign(index).map(|(who, due)| format!("; {} must be heard of by {}", who.name, time(due)));
+    (!task.message.is_empty()).then(|| format!("{}{}", task.message, sign.unwrap_or_default()))
+}
+
+/// Why a run waits, or how it ended.
+fn remark(run: &SequenceRun) -> String {
+    let told = |awaited: String| Some(format!("{}: {awaited}", run.task()?.step));
+    let awaited = awaits(run).filter(|_| run.message.is_empty()).and_then(told);
+    awaited.unwrap_or_else(|| run.message.clone())
+}
+
 impl From<&Run> for RunView {
     fn from(run: &Run) -> Self {
         let service = run.service();
         let (repository, commit) = run.revision();
         let (kind, name, cause, attempt, message) = match run {
-            Run::Sequence(run) => {
-                ("sequence", run.sequence().to_owned(), &run.cause, run.attempt, run.message.as_str())
-            }
+            Run::Sequence(run) => ("sequence", run.sequence().to_owned(), &run.cause, run.attempt, remark(run)),
             Run::Deployment(run) => {
-                ("deployment", format!("{}-{}", run.config.name, run.version), &run.cause, run.attempt, run.remark())
+                let name = format!("{}-{}", run.config.name, run.version);
+                ("deployment", name, &run.cause, run.attempt, run.remark().to_owned())
             }
         };
         Self {
@@ -125,7 +141,7 @@ impl From<&Run> for RunView {
             cause: cause.clone(),
             attempt,
             status: run_status(run).to_owned(),
-            message: message.to_owned(),
+            message,
             created_at: time(run.created_at()),
             ended_at: run.ended_at().map(time),
         }
@@ -341,5 +357,36 @@ impl TryView {
             exit_code,
             output: output.to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::engine::fixtures::{NOW, delivery};
+    use crate::engine::sequence::machine::{step, task_records};
+    use crate::manifest::digest;
+    use crate::model::event::Event;
+    use crate::model::project::Procedure;
+    use crate::model::shipyard::{Sequence, Task};
+
+    #[test]
+    fn who_is_awaited_is_told_and_by_when() {
+        let test = Task { heartbeat_ms: Some(60_000), ..Task::named("test") };
+        let sequence = Sequence { name: "check".into(), tasks: vec![test], ..Sequence::default() };
+        let tasks = task_records(&sequence);
+        let procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
+        let queued = SequenceRun { delivery: None, procedure, tasks, ..delivery("r1", "a") };
+        let told = |run: &SequenceRun| RunView::from(&Run::Sequence(Box::new(run.clone()))).message;
+        assert_eq!(told(&queued), "");
+        let (offered, _) = step(&queued, &Event::Admitted, NOW);
+        assert_eq!(told(&offered), "test: waits for an executor to start it");
+        let started = Event::ExecutorStarted { task: 0, executor: "k6".into(), id: String::new(), data: Value::Null };
+        let due = time(NOW + Duration::from_secs(60));
+        assert_eq!(told(&step(&offered, &started, NOW).0), format!("test: runs at k6; k6 must be heard of by {due}"));
     }
 }

@@ -104,7 +104,7 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
 /// A queued sequence of a deployment of nothing, then what a person approves, what an executor does and tries once more, and
 /// what another one does whatever became of that.
 pub(crate) fn governed(id: &str) -> SequenceRun {
-    let release = Task { retries: 1, ..Task::named("release") };
+    let release = Task { retries: 1, heartbeat_ms: Some(30_000), ..Task::named("release") };
     let cleanup = Task { condition: Condition::Always, ..Task::named("cleanup") };
     let tasks = vec![Task::named("deployment"), Task::named("approval"), release, cleanup];
     let sequence = Sequence { name: "delivery".into(), tasks, timeout_ms: Some(60_000), ..Sequence::default() };

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Step;
 use crate::engine::lifecycle::policy;
+use crate::model::action::Action;
 use crate::model::data::{MOST_DATA, merge};
 use crate::model::event::{Event, Timer};
 use crate::model::outcome::{Outcome, Status, TaskResult};
@@ -84,14 +85,46 @@ impl Step {
         }
         self.bound_data(index);
         self.judge(index);
+        self.await_sign(index);
     }
 
     fn executor_reported(&mut self, index: usize, name: &str, message: &str) {
+        let (now, is_limited) = (self.now, self.has_heartbeat(index));
         let open = self.run.tasks[index].executors.iter_mut().rev();
         if let Some(executor) = open.into_iter().find(|it| it.name == name && it.finished_at.is_none()) {
             message.clone_into(&mut executor.message);
+            executor.heard_at = is_limited.then_some(now);
+            self.await_sign(index);
         }
         self.tell_who(index);
+    }
+
+    fn has_heartbeat(&self, index: usize) -> bool {
+        self.run.declared(index).is_some_and(|task| task.heartbeat_ms.is_some())
+    }
+
+    /// Has it noticed where nothing is heard any more of who has begun a task.
+    fn await_sign(&mut self, index: usize) {
+        if let Some((_, due)) = self.run.awaited_sign(index) {
+            self.decided.actions.push(Action::SetTimer { timer: Timer::Progress, due });
+        }
+    }
+
+    /// Nothing has been heard for too long, unless somebody was heard of just now.
+    pub(super) fn is_silent(&mut self, index: usize) {
+        let Some((silent, _)) = self.run.awaited_sign(index).filter(|(_, due)| *due <= self.now) else { return };
+        let silence = policy::format_duration(self.now.since(silent.last_sign().unwrap_or(self.now)));
+        let said =
+            if silent.message.is_empty() { String::new() } else { format!("; it said last: {}", silent.message) };
+        let message = format!("nothing was heard of {} for {silence}{said}", silent.name);
+        self.finish(index, Outcome::TIMED_OUT, message);
+    }
+
+    /// Nobody is to be heard of any more.
+    pub(super) fn await_no_sign(&mut self, index: usize) {
+        if self.has_heartbeat(index) {
+            self.clear_timer(Timer::Progress);
+        }
     }
 
     fn executor_finished(
@@ -114,6 +147,7 @@ impl Step {
         }
         self.bound_data(index);
         self.judge(index);
+        self.await_sign(index);
     }
 
     /// What is known of an executor and lacks something; what is told first makes it known.
@@ -164,6 +198,7 @@ impl Step {
         task.message = format!("is tried again: {message}");
         let pause = policy::pause(task.offers);
         task.again_at = Some(self.now + pause);
+        self.await_no_sign(index);
         self.clear_timer(Timer::Finish);
         self.set_timer(Timer::Retry, pause);
     }

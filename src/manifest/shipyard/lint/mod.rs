@@ -98,9 +98,16 @@ fn task(task: &Task, is_first: bool, at: &str, findings: &mut Findings<'_>) {
     }
     let is_built_in =
         task.name == DEPLOYMENT_TASK && task.deployment_strategy() != Some(DeploymentStrategy::UserManaged);
-    if is_built_in && !task.executors.is_empty() {
+    let of_executors = [("executors", !task.executors.is_empty()), ("heartbeat", task.heartbeat_ms.is_some())];
+    for (key, _) in of_executors.into_iter().filter(|(_, is_said)| is_built_in && *is_said) {
         let message = "has no effect: `deployment` is built in";
-        findings.warning(&format!("{at}/executors"), "shipyard", message);
+        findings.warning(&format!("{at}/{key}"), "shipyard", message);
+    }
+    if let (Some(heartbeat), Some(limit)) = (task.heartbeat_ms, task.timeout_ms)
+        && heartbeat >= limit
+    {
+        let message = "has no effect: the task is over by then, by its `timeout`";
+        findings.warning(&format!("{at}/heartbeat"), "shipyard", message);
     }
     if is_built_in {
         deployment_strategy(task, at, findings);

@@ -222,6 +222,12 @@ fn tasks_that_say_what_has_no_effect() {
         ("[{name: a, holdSlot: false, triggeredAfter: 5m}]", &[]),
         ("[{name: deployment, executors: [helm]}]", &["11:44 has no effect: `deployment` is built in"]),
         ("[{name: deployment, executors: [helm], properties: {deploymentstrategy: user_managed}}]", &[]),
+        ("[{name: deployment, heartbeat: 1m}]", &["11:44 has no effect: `deployment` is built in"]),
+        (
+            "[{name: a, heartbeat: 5m, timeout: 5m}]",
+            &["11:35 has no effect: the task is over by then, by its `timeout`"],
+        ),
+        ("[{name: a, heartbeat: 1m, timeout: 5m}]", &[]),
         ("[{name: deployment, properties: {deploymentstrategy: canary}}]", &[]),
         (
             "[{name: deployment, properties: {deploymentstrategy: blue-green}}]",

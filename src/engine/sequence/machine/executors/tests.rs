@@ -159,6 +159,36 @@ fn limits_are_as_the_task_says() {
 }
 
 #[test]
+fn who_has_begun_and_is_silent_for_too_long_ends_the_task() {
+    let at = |seconds: i64| Timestamp(NOW.0 + 1_000 * seconds);
+    let told = |run: &SequenceRun, event: Event, seconds: i64| step(run, &event, at(seconds)).0;
+    let says =
+        |name: &str, message: &str| Event::ExecutorReported { task: 0, executor: name.into(), message: message.into() };
+    let ends = |run: &SequenceRun, seconds: i64| told(run, timer(Timer::Progress), seconds);
+    let run = admitted(vec![Task { heartbeat_ms: Some(60_000), retries: 1, ..Task::named("test") }]);
+    assert_eq!(ends(&run, 600).ended_at, None, "nobody has begun");
+    let begun = told(&run, started(0, "k6"), 0);
+    assert_eq!(begun.awaited_sign(0).map(|(_, due)| due), Some(at(60)));
+    assert_eq!(ends(&begun, 59), begun, "it has time left");
+    let silent = ends(&begun, 60);
+    assert_eq!(silent.outcome, Some(Outcome::TIMED_OUT));
+    assert_eq!(silent.message, "test: nothing was heard of k6 for 1m00s");
+    let (heard, decided) = step(&begun, &says("k6", "half of it"), at(50));
+    assert!(decided.actions.contains(&Action::SetTimer { timer: Timer::Progress, due: at(110) }), "{decided:?}");
+    assert_eq!(ends(&heard, 60), heard, "it was heard of since");
+    let message = "test: nothing was heard of k6 for 1m10s; it said last: half of it";
+    assert_eq!(ends(&heard, 120).message, message);
+    let two = told(&heard, started(0, "jmeter"), 55);
+    assert_eq!(ends(&told(&two, says("k6", ""), 100), 115).message, "test: nothing was heard of jmeter for 1m00s");
+    let one = told(&two, finished(0, "k6", Outcome::PASS), 60);
+    assert_eq!(ends(&one, 114), one, "who is done may be silent");
+    let again = told(&begun, finished(0, "k6", Outcome::FAIL), 10);
+    assert_eq!(ends(&again, 600), again, "nobody is at it before it is tried again");
+    let asks_for_none = told(&admitted(vec![Task::named("test")]), started(0, "k6"), 0);
+    assert_eq!(ends(&told(&asks_for_none, says("k6", ""), 10), 6_000).ended_at, None);
+}
+
+#[test]
 fn an_approval_is_given_by_itself_or_by_a_person_as_its_strategy_says() {
     let strategy = |pass: &str, warning: &str| json!({"pass": pass, "warning": warning});
     for (properties, before, is_automatic) in [
