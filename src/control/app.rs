@@ -343,7 +343,12 @@ async fn serve(
         body_patience: bounds.body,
         stop: stop.clone(),
     };
-    let hooks = Arc::new(WatchedHooks { watchers: watchers.clone(), comments, metrics: parts.driver.metrics.clone() });
+    let hooks = Arc::new(WatchedHooks {
+        watchers: watchers.clone(),
+        comments,
+        driver: parts.driver.clone(),
+        metrics: parts.driver.metrics.clone(),
+    });
     let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
     let metrics = parts.driver.metrics.clone();
     let api = router::router(state.clone());

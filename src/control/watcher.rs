@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::control::watched::{QUESTION, Watched};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
+use crate::executor::git_events;
 use crate::executor::sync::Synced;
 use crate::forge::StatusWriter;
 use crate::forge::address::{ForgeKind, RepositoryAddress};
@@ -105,6 +106,9 @@ impl Watcher {
             let before = if sync.was_requested { 0 } else { failures };
             let synced = self.sync(&driver).await;
             failures = if synced.is_ok() { 0 } else { before.saturating_add(1) };
+            if synced.is_ok() {
+                self.tell_git_events(&driver).await;
+            }
             let has_moved = matches!(synced, Ok(Synced::Revision(..)));
             if has_moved || sync.was_requested || driver.clock.now().since(looked) >= PULLS {
                 looked = driver.clock.now();
@@ -154,6 +158,14 @@ impl Watcher {
         });
         if let Err(failure) = asked.await {
             tracing::error!(%repository, problem = failure.one_line(), "cannot ask for a look at pull requests");
+        }
+    }
+
+    /// Tells sequences what has happened beside pushes, now that what was pushed is known.
+    async fn tell_git_events(&self, driver: &Driver) {
+        if let Err(failure) = git_events::tell(driver, &self.watched).await {
+            let (repository, problem) = (&self.watched.name, failure.one_line());
+            tracing::warn!(%repository, problem, "what has happened in Git is told after the next sync");
         }
     }
 

@@ -10,11 +10,14 @@ use crate::clock::Clock;
 use crate::control::comments::WatchedComments;
 use crate::control::restoring::author;
 use crate::control::watcher::Watcher;
+use crate::engine::sequence::from_git;
 use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
+use crate::executor::drive::Driver;
 use crate::forge::plain::{NoteLine, Notes};
 use crate::forge::webhook;
 use crate::model::comment::Comment;
+use crate::model::git_event::GitEvent;
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::project::Project;
 use crate::runtime::local::launchable::TreeExport;
@@ -94,6 +97,8 @@ pub struct WatchedHooks {
     pub watchers: Arc<BTreeMap<RepositoryName, Watcher>>,
     /// Takes what people ask for.
     pub comments: WatchedComments,
+    /// Notes what they tell of.
+    pub driver: Driver,
     /// Counts their answers.
     pub metrics: Arc<Metrics>,
 }
@@ -127,6 +132,18 @@ impl Hooks for WatchedHooks {
 
     async fn asked(&self, name: &RepositoryName, from: webhook::Host, comment: Comment) -> Result<bool> {
         self.comments.take(name, from, comment).await
+    }
+
+    async fn happened(&self, name: &RepositoryName, events: &[GitEvent]) -> Result<(), String> {
+        let (mut is_noted, mut why_not) = (false, String::new());
+        for event in events {
+            let noted = self.driver.decide(|transition| from_git::note(transition, name, event)).await;
+            match noted.unwrap_or_else(|failure| Err(format!("it cannot be noted: {}", failure.one_line()))) {
+                Ok(()) => is_noted = true,
+                Err(why) => why_not = why,
+            }
+        }
+        if is_noted { Ok(()) } else { Err(why_not) }
     }
 
     fn answered(&self, name: &RepositoryName, answer: &'static str) {

@@ -12,6 +12,7 @@ pub mod declarations;
 pub mod deployer_tokens;
 pub mod drive;
 mod evaluations;
+pub mod git_events;
 pub mod hindrances;
 pub mod imports;
 mod inherited;

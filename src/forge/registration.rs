@@ -224,6 +224,23 @@ pub(super) trait WebhookApi: Send + Sync + std::fmt::Debug {
         self.pushes().iter().chain(pulls).chain(comments).copied().collect()
     }
 
+    /// Events that are read as well where a person has chosen them: sequences may be triggered on what they tell.
+    fn chosen(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The events that a webhook is to tell of, with those that a person has chosen for it.
+    fn events_for(&self, wanted: &WantedWebhook, known: Option<&Webhook>) -> Vec<&'static str> {
+        let told = known.and_then(|known| self.read(known.whole.clone(), wanted)).map(|known| known.events);
+        let mut events = self.events(wanted);
+        for chosen in self.chosen().iter().filter(|event| told.as_ref().is_some_and(|told| told.contains(**event))) {
+            if !events.contains(chosen) {
+                events.push(chosen);
+            }
+        }
+        events
+    }
+
     /// Whether the host does not change the secret of a webhook, so that another one has to take its place.
     fn keeps_secrets(&self) -> bool {
         false
@@ -327,8 +344,12 @@ impl Webhooks for Hosted {
             let hidden = format!("{name} does not show the repository's webhooks to the token's user");
             return Err(Failure::stalled(hidden).hint(rights));
         };
-        let all = list.into_iter().filter_map(|whole| self.api.read(whole, wanted)).collect();
-        Ok(standing(all, wanted, &self.api.events(wanted)))
+        let (events, chosen) = (self.api.events(wanted), self.api.chosen());
+        let mut all: Vec<Webhook> = list.into_iter().filter_map(|whole| self.api.read(whole, wanted)).collect();
+        for webhook in &mut all {
+            webhook.events.retain(|told| events.contains(&&**told) || !chosen.contains(&&**told));
+        }
+        Ok(standing(all, wanted, &events))
     }
 
     /// A new one is there before an old one goes, so that no push is missed in between.

@@ -13,6 +13,7 @@ pub mod deployment_config;
 pub mod duration;
 pub mod evaluation;
 pub mod event;
+pub mod git_event;
 pub mod hold;
 pub mod host;
 pub mod ids;

@@ -115,6 +115,20 @@ pub fn by_event<'a>(
     all.filter(|(stage, sequence)| event.starts(shipyard, stage, sequence)).collect()
 }
 
+/// Whether a sequence waits for an event from outside, whatever its data are.
+pub fn awaits(shipyard: &Shipyard, event: &str) -> bool {
+    shipyard.stages.iter().flat_map(|stage| &stage.sequences).any(|it| is_awaited_by(it, shipyard, event))
+}
+
+/// Whether that sequence does.
+pub fn is_awaited_by(sequence: &Sequence, shipyard: &Shipyard, event: &str) -> bool {
+    let names = |wanted: &str| {
+        let inside = shipyard.stages.iter().filter_map(|stage| within(wanted, &stage.name));
+        wanted == event || inside.into_iter().any(|inside| inside == event)
+    };
+    sequence.triggered_on.iter().any(|trigger| names(short(&trigger.event)))
+}
+
 /// What follows a stage's name in an event.
 fn within<'a>(event: &'a str, stage: &StageName) -> Option<&'a str> {
     event.strip_prefix(stage.as_str())?.strip_prefix('.')

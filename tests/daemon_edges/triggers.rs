@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use aws_lc_rs::hmac;
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
 use crate::support::daemon::{World, complaint, eventually, hook, http, private, repository, sleeper};
 use crate::support::git_http::GitHttp;
@@ -28,15 +29,77 @@ fn world_with_webhooks() -> World {
 
 /// Calls the webhook as a push of `after`; gives the answer's status.
 fn call(address: &str, after: &str, id: &str, signature: Option<&str>) -> u16 {
-    let body = serde_json::json!({"ref": "refs/heads/main", "before": "0".repeat(40), "after": after}).to_string();
+    let body = json!({"ref": "refs/heads/main", "before": "0".repeat(40), "after": after});
+    deliver(address, ("push", id), &body, signature).0
+}
+
+/// Calls the webhook of an event by a delivery; gives the answer.
+fn deliver(address: &str, (event, id): (&str, &str), body: &Value, signature: Option<&str>) -> (u16, Value) {
+    let body = body.to_string();
     let signed = sign(body.as_bytes());
     let headers = [
         ("content-type", "application/json"),
-        ("x-gitea-event", "push"),
+        ("x-gitea-event", event),
         ("x-gitea-delivery", id),
         ("x-gitea-signature", signature.unwrap_or(&signed)),
     ];
-    http(address, "POST", "/webhooks/shop", &headers, body.as_bytes()).0
+    let (status, answer) = http(address, "POST", "/webhooks/shop", &headers, body.as_bytes());
+    (status, serde_json::from_str(&answer).unwrap_or_default())
+}
+
+#[test]
+fn a_tag_and_a_merged_pull_request_start_what_is_triggered_on_them_once() {
+    let world = world_with_webhooks();
+    let shipyard = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages:
+  - name: dev
+    sequences:
+    - {name: delivery, tasks: [{name: deployment}]}
+    - {name: announce, triggeredOn: [{event: git.tag.created}], tasks: [{name: mail}]}
+    - name: thank
+      triggeredOn: [{event: git.pull-request.merged, selector: {match: {git.number: '7'}}}]
+      tasks: [{name: mail}]
+";
+    let web = sleeper("web", "type: Recreate", "1");
+    let commit = world.git.push_files(&[("shipyard.yaml", shipyard), ("web.yaml", &web)]);
+    world.status(&commit, "launchway/dev", "success");
+    let names = || -> Vec<String> {
+        let runs = world.json(&["get", "runs"])["items"].as_array().cloned().unwrap_or_default();
+        runs.iter()
+            .filter(|run| run["kind"] == "sequence")
+            .filter_map(|run| run["name"].as_str().map(str::to_owned))
+            .collect()
+    };
+    let pushed = |name: &str, after: &str| json!({"ref": name, "before": "0".repeat(40), "after": after});
+    let (tag, gone) = (pushed("refs/tags/v1", &commit), pushed("refs/tags/v1", &"0".repeat(40)));
+    let syncs = world.syncs();
+    let (_, ignored) = deliver(&world.address(), ("push", "0"), &gone, None);
+    assert_eq!((&ignored["result"], world.syncs()), (&json!("ignored"), syncs), "{ignored}");
+    let (status, _) = deliver(&world.address(), ("push", "1"), &tag, Some("00"));
+    assert_eq!((status, names()), (401, vec!["delivery".to_owned()]), "whoever does not sign starts nothing");
+    let (_, accepted) = deliver(&world.address(), ("push", "2"), &tag, None);
+    assert_eq!((&accepted["result"], &accepted["ref"]), (&json!("accepted"), &json!("refs/tags/v1")), "{accepted}");
+    world.kill();
+    world.start();
+    eventually("it is announced", || names() == ["announce", "delivery"]);
+    let again =
+        || deliver(&world.address(), ("push", "3"), &tag, None).1["reason"].as_str().unwrap_or_default().to_owned();
+    eventually("it is settled", || again().ends_with("was told before"));
+    let merged = json!({"action": "closed", "number": 7, "pull_request": {
+        "merged": true, "merge_commit_sha": commit, "base": {"ref": "main"},
+    }});
+    assert_eq!(deliver(&world.address(), ("pull_request", "4"), &merged, None).1["result"], "accepted");
+    eventually("it is thanked for", || names().len() == 3);
+    assert_eq!(names(), ["thank", "announce", "delivery"]);
+    let run = &world.json(&["get", "runs"])["items"][0];
+    assert_eq!(
+        (&run["service"], &run["cause"]),
+        (&json!("web"), &json!("git.pull-request.merged by git/refs/heads/main"))
+    );
 }
 
 #[test]

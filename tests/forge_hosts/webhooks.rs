@@ -1,7 +1,7 @@
 //! Webhooks: one that leads to the daemon, with its secret and just the events that are read, on each host by its own rules;
 //! and none of anybody else's is touched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::{Path, Query, State};
@@ -558,5 +558,28 @@ async fn one_tells_of_pull_requests_and_comments_where_those_are_looked_at() {
         assert_eq!(told(kind, &host.shared.world().hooks[0]).2, expected, "{kind:?}");
         let standing = hooks.look(&wanted_with(beside)).await.unwrap();
         assert!(standing.is_right(), "{kind:?}: {standing:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_sequences_may_be_triggered_on_stays_as_a_person_has_chosen_it() {
+    for (kind, chosen) in [
+        (ForgeKind::Github, "pull_request"),
+        (ForgeKind::Gitlab, "tag_push_events"),
+        (ForgeKind::Bitbucket, "pullrequest:fulfilled"),
+        (ForgeKind::BitbucketDataCenter, "pr:merged"),
+    ] {
+        let (host, hooks, _folder) = start(kind).await;
+        let mut hook = by_hand(kind, 1, HERE);
+        match kind {
+            ForgeKind::Gitlab => hook.whole[chosen] = json!(true),
+            _ => hook.whole["events"].as_array_mut().unwrap().push(json!(chosen)),
+        }
+        host.shared.world().hooks = vec![hook];
+        let standing = hooks.look(&wanted()).await.unwrap();
+        assert!(standing.is_right(), "{kind:?}: {standing:?}");
+        hooks.register(&wanted(), &standing).await.unwrap();
+        let told = told(kind, &host.shared.world().hooks[0]).2;
+        assert_eq!(BTreeSet::from_iter(told), BTreeSet::from([event(kind).to_owned(), chosen.to_owned()]), "{kind:?}");
     }
 }

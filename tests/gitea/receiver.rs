@@ -11,6 +11,7 @@ use launchway::clock::ManualClock;
 use launchway::error::Result;
 use launchway::forge::webhook::Host;
 use launchway::model::comment::Comment;
+use launchway::model::git_event::GitEvent;
 use launchway::model::ids::RepositoryName;
 use launchway::secret::Secret;
 use launchway::server::listener::{Bounds, serve};
@@ -69,6 +70,10 @@ impl Hooks for Daemon {
 
     async fn asked(&self, _: &RepositoryName, _: Host, _: Comment) -> Result<bool> {
         Ok(false)
+    }
+
+    async fn happened(&self, _: &RepositoryName, _: &[GitEvent]) -> Result<(), String> {
+        Err("no sequence waits for it".to_owned())
     }
 
     fn answered(&self, _: &RepositoryName, _: &'static str) {}

@@ -73,6 +73,23 @@ async fn hosts_with_words_of_their_own_are_understood() {
 }
 
 #[tokio::test]
+async fn what_happens_beside_pushes_counts_where_somebody_waits_for_it() {
+    let receiver = Receiver::start().await;
+    let tag = |name: &str| push_with("ref", json!(format!("refs/tags/{name}")));
+    for (number, name, result, reason, looks) in [
+        ("1", "v1", "accepted", Value::Null, 1),
+        ("1", "v1", "duplicate", json!("this delivery was taken before"), 1),
+        ("2", "v2", "ignored", json!("no sequence waits for it"), 1),
+        ("2", "v2", "ignored", json!("no sequence waits for it"), 1),
+    ] {
+        let (status, answer) = receiver.deliver(Call::gitea(&tag(name), number)).await;
+        assert_eq!((status, &answer["result"], &answer["reason"]), (200, &json!(result), &reason), "{answer}");
+        assert_eq!((&answer["ref"], receiver.looks()), (&json!(format!("refs/tags/{name}")), looks));
+    }
+    receiver.stop().await;
+}
+
+#[tokio::test]
 async fn who_sends_no_secret_of_these_hosts_is_refused() {
     let receiver = Receiver::start().await;
     let gitlab = || Call::gitlab("Push Hook", &push(), "1");

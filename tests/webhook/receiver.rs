@@ -12,6 +12,7 @@ use launchway::clock::ManualClock;
 use launchway::error::{Failure, Result};
 use launchway::forge::webhook::Host;
 use launchway::model::comment::Comment;
+use launchway::model::git_event::GitEvent;
 use launchway::model::ids::RepositoryName;
 use launchway::model::webhook_call::WebhookCall;
 use launchway::secret::Secret;
@@ -75,6 +76,11 @@ impl Hooks for Daemon {
         let is_new = !asked.contains(&taken);
         asked.extend(is_new.then_some(taken));
         Ok(is_new)
+    }
+
+    async fn happened(&self, _: &RepositoryName, events: &[GitEvent]) -> Result<(), String> {
+        let is_awaited = events.iter().any(|event| event.tag_name() == Some("v1"));
+        if is_awaited { Ok(()) } else { Err("no sequence waits for it".to_owned()) }
     }
 
     fn answered(&self, _: &RepositoryName, answer: &'static str) {

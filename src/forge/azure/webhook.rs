@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::forge::webhook::{Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Update, commit, reference};
+use crate::forge::webhook::{
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Update, commit, reference,
+};
 
 /// How Azure DevOps calls. It signs nothing: the secret is the password of its basic authentication, or the value of a
 /// header of one's own.
@@ -11,6 +13,8 @@ pub(in crate::forge) const DIALECT: Dialect = Dialect {
     pushes: &["git.push"],
     pulls: &[],
     comments: Comments::NONE,
+    tags: &[],
+    merges: Merges { events: &["git.pullrequest.updated", "git.pullrequest.merged"], read: merge },
     authentication: Authentication::PasswordOrToken("x-launchway-token"),
     delivery: DeliveryId::Field("id"),
     commit_required: true,
@@ -26,4 +30,14 @@ fn updates(payload: &Value) -> Vec<Update> {
         after: commit(update, "/newObjectId"),
     };
     updates.into_iter().flatten().map(update).collect()
+}
+
+/// One that is only tried out is told alike, and is not completed.
+fn merge(payload: &Value) -> Option<Merge> {
+    let merged = payload.get("resource")?;
+    (merged.get("status")? == "completed").then(|| Merge {
+        into: reference(merged, "/targetRefName"),
+        commit: commit(merged, "/lastMergeCommit/commitId"),
+        number: merged.get("pullRequestId").and_then(Value::as_u64),
+    })
 }

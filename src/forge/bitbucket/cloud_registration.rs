@@ -48,6 +48,10 @@ impl WebhookApi for CloudHooks {
         &["repo:push"]
     }
 
+    fn chosen(&self) -> &'static [&'static str] {
+        &["pullrequest:fulfilled"]
+    }
+
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
         let page =
             |page: usize| asking(self.url(&[]), &[("pagelen", &PAGE_SIZE.to_string()), ("page", &page.to_string())]);
@@ -70,7 +74,7 @@ impl WebhookApi for CloudHooks {
         let description = known.and_then(|known| text(&known.whole, "/description"));
         let body = json!({
             "description": description.unwrap_or_else(|| "launchway".to_owned()), "url": wanted.url().as_str(),
-            "active": true, "events": self.events(wanted), "secret": wanted.secret.reveal(),
+            "active": true, "events": self.events_for(wanted, known), "secret": wanted.secret.reveal(),
         });
         ask.save(known.map(|known| self.place(&known.id)), self.url(&[]), &body).await
     }

@@ -51,6 +51,10 @@ impl WebhookApi for DataCenterHooks {
         &["repo:refs_changed"]
     }
 
+    fn chosen(&self) -> &'static [&'static str] {
+        &["pr:merged"]
+    }
+
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
         let page = |page: usize| {
             let start = ((page - 1) * PAGE_SIZE).to_string();
@@ -82,7 +86,7 @@ impl WebhookApi for DataCenterHooks {
         let name = known.and_then(|known| text(&known.whole, "/name")).unwrap_or_else(|| "launchway".to_owned());
         let checks = known.is_none_or(|known| known.whole["sslVerificationRequired"] != false);
         let body = json!({
-            "name": name, "url": wanted.url().as_str(), "active": true, "events": self.events(wanted),
+            "name": name, "url": wanted.url().as_str(), "active": true, "events": self.events_for(wanted, known),
             "configuration": {"secret": wanted.secret.reveal()}, "sslVerificationRequired": checks,
         });
         ask.save(known.map(|known| self.place(&known.id)), self.url(&[]), &body).await

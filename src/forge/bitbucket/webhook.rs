@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::forge::webhook::{
-    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Update, commit, full_ref, reference,
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Update, branch, commit, full_ref,
+    reference,
 };
 
 /// What stands for a commit that is not there: of a ref that came, or is gone.
@@ -15,6 +16,8 @@ pub(in crate::forge) const CLOUD: Dialect = Dialect {
     pushes: &["repo:push"],
     pulls: &[],
     comments: Comments::NONE,
+    tags: &[],
+    merges: Merges { events: &["pullrequest:fulfilled"], read: cloud_merge },
     authentication: Authentication::Hmac { headers: &["x-hub-signature"], prefix: "sha256=" },
     delivery: DeliveryId::Header(&["x-request-uuid"]),
     commit_required: true,
@@ -25,7 +28,7 @@ pub(in crate::forge) const CLOUD: Dialect = Dialect {
 /// How Bitbucket Data Center calls.
 pub(in crate::forge) const DATA_CENTER: Dialect = Dialect {
     pushes: &["repo:refs_changed"],
-    pulls: &[],
+    merges: Merges { events: &["pr:merged"], read: data_center_merge },
     delivery: DeliveryId::Header(&["x-request-id"]),
     updates: data_center,
     ..CLOUD
@@ -57,4 +60,23 @@ fn data_center(payload: &Value) -> Vec<Update> {
         after: commit(change, "/toHash"),
     };
     changes.into_iter().flatten().map(update).collect()
+}
+
+/// Its id of the commit may be shortened, which names none.
+fn cloud_merge(payload: &Value) -> Option<Merge> {
+    let merged = payload.get("pullrequest")?;
+    Some(Merge {
+        into: branch(merged, "/destination/branch/name"),
+        commit: commit(merged, "/merge_commit/hash"),
+        number: merged.get("id").and_then(Value::as_u64),
+    })
+}
+
+fn data_center_merge(payload: &Value) -> Option<Merge> {
+    let merged = payload.get("pullRequest")?;
+    Some(Merge {
+        into: reference(merged, "/toRef/id"),
+        commit: commit(merged, "/properties/mergeCommit/id"),
+        number: merged.get("id").and_then(Value::as_u64),
+    })
 }

@@ -65,6 +65,10 @@ impl WebhookApi for GiteaHooks {
         true
     }
 
+    fn chosen(&self) -> &'static [&'static str] {
+        &["pull_request"]
+    }
+
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
         let page =
             |page: usize| asking(self.url(&[]), &[("limit", &PAGE_SIZE.to_string()), ("page", &page.to_string())]);
@@ -95,7 +99,7 @@ impl WebhookApi for GiteaHooks {
         let config = json!({"url": wanted.url().as_str(), "content_type": "json", "secret": wanted.secret.reveal()});
         // By its plain name, it would tell of reviews, labels and comments too.
         let name = |event: &'static str| if event == "pull_request" { "pull_request_only" } else { event };
-        let events: Vec<&str> = self.events(wanted).into_iter().map(name).collect();
+        let events: Vec<&str> = self.events_for(wanted, known).into_iter().map(name).collect();
         let mut body = json!({"type": "gitea", "active": true, "events": events, "config": config});
         if let Some(header) = known.and_then(|known| text(&known.whole, "/authorization_header")) {
             body["authorization_header"] = json!(header);

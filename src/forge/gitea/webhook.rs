@@ -1,7 +1,8 @@
 //! Deliveries of Gitea, and of its relatives: Forgejo, which carries Gitea's headers too, and Gogs, from which both come.
 
 use crate::forge::webhook::{
-    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, in_words_of_github, single_ref,
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merges, closed_as_merged, in_words_of_github,
+    single_ref,
 };
 
 /// How Gitea calls. It sends GitHub's headers as well, so it has to be told first. Without a secret it sends an empty
@@ -11,6 +12,8 @@ pub(in crate::forge) const GITEA: Dialect = Dialect {
     pushes: &["push"],
     pulls: &["pull_request"],
     comments: Comments { events: &["issue_comment"], read: in_words_of_github },
+    tags: &[],
+    merges: Merges { events: &["pull_request"], read: closed_as_merged },
     authentication: Authentication::Hmac { headers: &["x-gitea-signature"], prefix: "" },
     delivery: DeliveryId::Header(&["x-gitea-delivery"]),
     commit_required: true,

@@ -58,6 +58,10 @@ impl WebhookApi for GithubHooks {
         &["issue_comment"]
     }
 
+    fn chosen(&self) -> &'static [&'static str] {
+        &["pull_request"]
+    }
+
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
         let page =
             |page: usize| asking(self.url(&[]), &[("per_page", &PAGE_SIZE.to_string()), ("page", &page.to_string())]);
@@ -85,7 +89,7 @@ impl WebhookApi for GithubHooks {
             "url": wanted.url().as_str(), "content_type": "json", "secret": wanted.secret.reveal(),
             "insecure_ssl": unchecked.unwrap_or_else(|| "0".to_owned()),
         });
-        let mut body = json!({"active": true, "events": self.events(wanted), "config": config});
+        let mut body = json!({"active": true, "events": self.events_for(wanted, known), "config": config});
         let told = match known {
             Some(known) => ask.tell(Method::PATCH, self.place(&known.id), &body, &[]).await?,
             None => {

@@ -67,6 +67,10 @@ impl WebhookApi for GitlabHooks {
         &["note_events"]
     }
 
+    fn chosen(&self) -> &'static [&'static str] {
+        &["tag_push_events", "merge_requests_events"]
+    }
+
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
         let page =
             |page: usize| asking(self.url(&[]), &[("per_page", &PAGE_SIZE.to_string()), ("page", &page.to_string())]);
@@ -96,7 +100,7 @@ impl WebhookApi for GitlabHooks {
         for (field, _) in found.into_iter().flat_map(events) {
             body[field] = json!(false);
         }
-        for field in self.events(wanted) {
+        for field in self.events_for(wanted, known) {
             body[field] = json!(true);
         }
         let told = match known {

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::forge::webhook::{
-    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Written, number, single_ref, text,
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Written, branch, commit, number,
+    single_ref, text,
 };
 
 /// How GitLab calls. It sends the secret itself, or signs as Standard Webhooks do if it was given a signing token. It
@@ -13,6 +14,8 @@ pub(in crate::forge) const DIALECT: Dialect = Dialect {
     pushes: &["Push Hook"],
     pulls: &["Merge Request Hook"],
     comments: Comments { events: &["Note Hook"], read: note },
+    tags: &["Tag Push Hook"],
+    merges: Merges { events: &["Merge Request Hook"], read: merge },
     authentication: Authentication::SignatureOrToken("x-gitlab-token"),
     delivery: DeliveryId::Header(&["webhook-id", "idempotency-key", "x-gitlab-event-uuid"]),
     commit_required: true,
@@ -44,6 +47,16 @@ fn is_of_token(login: &str) -> bool {
     let rest = login.strip_prefix("project_").or_else(|| login.strip_prefix("group_"));
     let rest = rest.map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
     rest.is_some_and(|rest| rest == "_bot" || rest.starts_with("_bot_"))
+}
+
+/// A merge that moves the branch forward makes no commit of its own.
+fn merge(payload: &Value) -> Option<Merge> {
+    let attributes = payload.get("object_attributes")?;
+    (attributes.get("action")? == "merge").then(|| Merge {
+        into: branch(attributes, "/target_branch"),
+        commit: commit(attributes, "/merge_commit_sha").or_else(|| commit(attributes, "/last_commit/id")),
+        number: attributes.get("iid").and_then(Value::as_u64),
+    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! deployed is what the remote repository says then.
 
 mod comment;
+mod happened;
 mod json;
 mod push;
 mod signature;
@@ -15,6 +16,8 @@ use serde_json::Value;
 
 pub use comment::Comments;
 pub(in crate::forge) use comment::{Written, in_words_of_github, number, text};
+pub use happened::Merges;
+pub(in crate::forge) use happened::{Merge, branch, closed_as_merged};
 pub use json::Malformed;
 pub(in crate::forge) use push::{Update, commit, full_ref, reference, single_ref};
 pub use signature::{Authentication, BadSignature, verify};
@@ -64,6 +67,10 @@ pub struct Dialect {
     pub pulls: &'static [&'static str],
     /// How it tells of comments on pull requests.
     pub comments: Comments,
+    /// The names of events about tags, where those are no pushes.
+    pub tags: &'static [&'static str],
+    /// Its calls about merged pull requests.
+    pub merges: Merges,
     /// How a call shows that it is the host's.
     pub authentication: Authentication,
     /// Where the delivery's id is.

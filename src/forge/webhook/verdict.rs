@@ -4,10 +4,12 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use super::comment::comment;
+use super::happened::happened;
 use super::json::{self, Malformed};
 use super::push::Update;
 use super::{EventName, Host, single};
 use crate::model::comment::Comment;
+use crate::model::git_event::GitEvent;
 
 /// Names of events are words.
 const EVENT_LIMIT: usize = 64;
@@ -38,6 +40,8 @@ pub struct Verdict {
     pub after: Option<String>,
     /// Why it is ignored.
     pub reason: Option<String>,
+    /// What else happened by it.
+    pub happened: Vec<GitEvent>,
 }
 
 /// The body of a call, without what nobody reads.
@@ -77,6 +81,7 @@ pub fn interpret(host: Host, headers: &HeaderMap, call: &Call, watching: Watchin
     let event = event(host, headers, call);
     let watched = watching.branch.map(watched_ref);
     let mut updates = (host.dialect().updates)(&call.0);
+    let happened = happened(host, event.as_deref().unwrap_or_default(), &call.0, &updates, watched.as_deref());
     let is_watched = |update: &Update| watched.is_none() || update.reference == watched;
     let told = updates.iter().position(is_watched).unwrap_or_default();
     let update = if updates.is_empty() { Update::default() } else { updates.swap_remove(told) };
@@ -91,7 +96,8 @@ pub fn interpret(host: Host, headers: &HeaderMap, call: &Call, watching: Watchin
         event => indifference(host, event, &update, watched).map_or(Ok(Interest::Accepted), Err),
     };
     let (interest, reason) = found.map_or_else(|why| (Interest::Ignored, Some(why)), |interest| (interest, None));
-    Verdict { interest, event, reference: update.reference, before: update.before, after: update.after, reason }
+    let Update { reference, before, after, .. } = update;
+    Verdict { interest, event, reference, before, after, reason, happened }
 }
 
 fn event(host: Host, headers: &HeaderMap, call: &Call) -> Option<String> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::git_event::GitEvent;
 use crate::model::ids::{CommitId, Namespace, ProjectName, RepositoryName, RunId, WriterName};
 use crate::model::preview::Preview;
 use crate::model::project::OnFailure;
@@ -63,6 +64,9 @@ pub struct RepositoryState {
     /// What was told of its open pull requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub previews: Vec<Preview>,
+    /// What has happened in it and is not told to sequences yet, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub happened: Vec<GitEvent>,
 }
 
 impl RepositoryState {
@@ -89,6 +93,7 @@ impl RepositoryState {
             on_failure: OnFailure::Automatic,
             proposals: Vec::new(),
             previews: Vec::new(),
+            happened: Vec::new(),
         }
     }
 }

@@ -27,6 +27,7 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::webhook::{Call, Host, Interest, Verdict, Watching, interpret, verify};
 use crate::model::comment::Comment;
+use crate::model::git_event::GitEvent;
 use crate::model::ids::RepositoryName;
 use crate::model::time::Timestamp;
 use crate::model::webhook_call::{CallResult, WebhookCall};
@@ -50,6 +51,9 @@ pub trait Hooks: Send + Sync {
     /// # Errors
     /// Why it is not taken.
     async fn asked(&self, name: &RepositoryName, from: Host, comment: Comment) -> Result<bool>;
+
+    /// Has what happened in a repository told to its sequences, as far as they wait for it; else says why it does not count.
+    async fn happened(&self, name: &RepositoryName, events: &[GitEvent]) -> Result<(), String>;
 
     /// Counts how a call was answered: `accepted`, `ignored`, `duplicate` or `refused`.
     fn answered(&self, name: &RepositoryName, answer: &'static str);
@@ -148,7 +152,7 @@ impl Webhooks {
         Ok(answer(repository.clone(), delivery, outcome, verdict))
     }
 
-    /// Looks, or takes what is asked for, unless the call is of no interest or was taken before.
+    /// Does what a call is a reason for, unless it was taken before.
     async fn act(
         &self,
         repository: &RepositoryName,
@@ -157,7 +161,7 @@ impl Webhooks {
         verdict: &mut Verdict,
     ) -> CallResult {
         let interest = std::mem::replace(&mut verdict.interest, Interest::Ignored);
-        if interest == Interest::Ignored {
+        if interest == Interest::Ignored && verdict.happened.is_empty() {
             return CallResult::Ignored;
         }
         let claim = match delivery {
@@ -167,22 +171,43 @@ impl Webhooks {
             },
             None => None,
         };
-        let taken = match interest {
-            Interest::Asked(comment) => self.hooks.asked(repository, host, *comment).await,
-            Interest::Accepted | Interest::Ignored => {
-                self.hooks.sync(repository);
-                Ok(true)
+        match self.take(repository, host, interest, &verdict.happened).await {
+            Ok(is_new) => {
+                verdict.reason = None;
+                if let Some(claim) = claim {
+                    claim.taken().await;
+                }
+                if is_new { CallResult::Accepted } else { CallResult::Duplicate }
             }
-        };
-        if let Err(failure) = &taken {
             // The host may deliver it again.
-            verdict.reason = Some(failure.one_line());
-            return CallResult::Ignored;
+            Err(why) => {
+                verdict.reason = Some(why);
+                CallResult::Ignored
+            }
         }
-        if let Some(claim) = claim {
-            claim.taken().await;
+    }
+
+    /// Takes what is asked for, or looks; what else has happened is noted first, because it is told to sequences after that.
+    /// Says whether it is new, or why it is not taken.
+    async fn take(
+        &self,
+        repository: &RepositoryName,
+        host: Host,
+        interest: Interest,
+        happened: &[GitEvent],
+    ) -> Result<bool, String> {
+        match interest {
+            Interest::Asked(comment) => {
+                let asked = self.hooks.asked(repository, host, *comment).await;
+                return asked.map_err(|failure| failure.one_line());
+            }
+            Interest::Ignored => self.hooks.happened(repository, happened).await?,
+            // A push counts, whether or not anything waits for what came with it.
+            Interest::Accepted if !happened.is_empty() => drop(self.hooks.happened(repository, happened).await),
+            Interest::Accepted => {}
         }
-        if matches!(taken, Ok(true)) { CallResult::Accepted } else { CallResult::Duplicate }
+        self.hooks.sync(repository);
+        Ok(true)
     }
 }
 

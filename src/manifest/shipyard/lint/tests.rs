@@ -64,6 +64,7 @@ fn triggers_that_wait_for_what_never_happens() {
             "12:22 `dev.test.finishd` starts nothing: only `.finished` does (did you mean `dev.test.finished`?)",
         ),
         ("dev.delivery", "12:22 `dev.delivery` is no end of `delivery` (did you mean `dev.delivery.finished`?)"),
+        ("git.tag.create", "12:22 `git.tag.create` is nothing that happens in Git (did you mean `git.tag.created`?)"),
         ("test.finished", "12:22 `test.finished` does not say of which stage (did you mean `dev.test.finished`?)"),
         (
             "dev..finished",
@@ -72,7 +73,15 @@ fn triggers_that_wait_for_what_never_happens() {
     ] {
         assert_eq!(trigger(&format!("{{event: {event}}}")), expected);
     }
-    for event in ["dev.problem.open", "dev.verify.in-progress", "push", "dev.evaluation.finished", "ci.build.done"] {
+    for event in [
+        "dev.problem.open",
+        "dev.verify.in-progress",
+        "push",
+        "dev.evaluation.finished",
+        "ci.build.done",
+        "git.tag.created",
+        "dev.git.pull-request.merged",
+    ] {
         let found = warnings(&format!("{{name: follow, triggeredOn: [{{event: {event}}}], tasks: [{{name: mail}}]}}"));
         assert!(found.is_empty(), "{event}: {found:?}");
     }

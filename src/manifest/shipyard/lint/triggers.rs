@@ -8,6 +8,7 @@ use super::selectors;
 use crate::manifest::findings::Findings;
 use crate::manifest::shape::nearest;
 use crate::manifest::shipyard::{as_meant, place, selector};
+use crate::model::git_event::GitEventKind;
 use crate::model::shipyard::{Ended, Sequence, SequenceTrigger, Shipyard, Stage};
 
 /// Exists in every stage unless the stage has its own.
@@ -23,6 +24,7 @@ pub(super) fn check(shipyard: &Shipyard, value: &Value, findings: &mut Findings<
             twice(sequence, &at, findings);
             for (index, trigger) in sequence.triggered_on.iter().enumerate() {
                 let at = format!("{at}/{index}");
+                of_git(&trigger.event, &at, findings);
                 if let Some(ended) = event(shipyard, trigger, &at, findings) {
                     let written = value.pointer(&at).map(|value| selector::written(value, &at));
                     selectors::check(&ended, &written.unwrap_or_default(), &at, findings);
@@ -39,6 +41,15 @@ fn twice(sequence: &Sequence, at: &str, findings: &mut Findings<'_>) {
             let message = format!("`{}` stands there twice; the sequence starts once", trigger.event);
             findings.warning(&format!("{at}/{index}"), "duplicate", message);
         }
+    }
+}
+
+/// What is nearly the name of something that happens in Git.
+fn of_git(event: &str, at: &str, findings: &mut Findings<'_>) {
+    let known = GitEventKind::WORDS;
+    if let Some(meant) = nearest(event, known.into_iter()).filter(|_| !known.contains(&event)) {
+        let message = format!("`{event}` is nothing that happens in Git");
+        findings.warning(&format!("{at}/event"), "dangling", message).hint = Some(format!("did you mean `{meant}`?"));
     }
 }
 

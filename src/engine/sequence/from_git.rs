@@ -1,0 +1,146 @@
+//! What happens in a repository beside pushes to its branch, and the sequences that are triggered on it.
+//!
+//! It is noted in the repository's record when its host tells it, and told once the head has been synced: what was pushed
+//! together with a tag is planned by then.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::incoming::derived_context;
+use crate::engine::records::{Lookup, Undecided};
+use crate::engine::transition::Transition;
+use crate::manifest::service::SHARED;
+use crate::model::cloud_event::CloudEvent;
+use crate::model::git_event::GitEvent;
+use crate::model::ids::{CommitId, RepositoryName, ServiceName, StageName};
+use crate::model::project::{Project, StageContent};
+use crate::model::state::RepositoryState;
+use crate::model::transaction::Write;
+use crate::plan::build::delivery_sequences;
+use crate::plan::triggered;
+
+/// So much may wait to be told in a repository. More has happened at once than people do.
+const MOST: usize = 100;
+
+/// Notes what has happened, if a sequence waits for that; else says why it does not count.
+///
+/// # Errors
+/// If something must be read first.
+pub fn note(
+    transition: &mut Transition<'_>,
+    repository: &RepositoryName,
+    event: &GitEvent,
+) -> Result<Result<(), String>, Undecided> {
+    let stored = transition.records.repositories.get(repository)?.cloned();
+    let Some((mut state, commit)) = stored.and_then(|state| Some((state.clone(), state.applied?))) else {
+        return Ok(Err(format!("`{repository}` has no revision yet that says what to do")));
+    };
+    let plan = transition.records.plan(Lookup::Outline(repository.clone(), commit))?;
+    let awaits = plan.is_some_and(|plan| triggered::awaits(&plan.procedures.shipyard, event.kind.as_str()));
+    let is_known = state.happened.contains(event) || was_told(transition, repository, event)?;
+    match () {
+        () if state.down => return Ok(Err(format!("`{repository}` was taken down"))),
+        () if !awaits => return Ok(Err(format!("no sequence is triggered on `{}`", event.kind.as_str()))),
+        () if is_known => return Ok(Err(format!("`{}` was told before", event.identity()))),
+        () if state.happened.len() >= MOST => return Ok(Err(format!("{MOST} others have to be told first"))),
+        () => state.happened.push(event.clone()),
+    }
+    transition.records.repositories.put(repository, Some(state))?;
+    Ok(Ok(()))
+}
+
+/// Whether what has happened was told to all that it concerns.
+fn was_told(transition: &mut Transition<'_>, repository: &RepositoryName, event: &GitEvent) -> Result<bool, Undecided> {
+    Ok(transition.records.number(Lookup::WasDelivered(repository.clone(), event.identity()))? > 0)
+}
+
+/// The revision that is told of it: the one that it is about, if that was planned here, else the applied one.
+///
+/// # Errors
+/// If something must be read first.
+pub fn revision(
+    transition: &mut Transition<'_>,
+    state: &RepositoryState,
+    event: &GitEvent,
+) -> Result<Option<CommitId>, Undecided> {
+    transition.records.repositories.get(&state.name)?; // with which it moves
+    if let Some(commit) = event.commit.as_deref().map(CommitId::new) {
+        let lookup = Lookup::Outline(state.name.clone(), commit.clone());
+        if transition.records.plan(lookup)?.is_some() {
+            return Ok(Some(commit));
+        }
+    }
+    Ok(state.applied.clone())
+}
+
+/// What it means to the sequences of a project: it happened to each service of each stage that waits for it, or to the one
+/// that a tag names before a slash. A project that declares no service has one of its own name.
+pub fn told(event: &GitEvent, repository: &RepositoryName, project: &Project, commit: &CommitId) -> Vec<CloudEvent> {
+    let kind = event.kind.as_str();
+    let mut all = Vec::new();
+    for stage in &project.stages {
+        for service in services(event, project, stage) {
+            let (id, context) = (format!("{} {}/{service}", event.identity(), stage.name), context(event, &service));
+            let mut data = event.data(repository);
+            let about =
+                [("project", project.name.as_str()), ("stage", stage.name.as_str()), ("service", service.as_str())];
+            data.extend(about.map(|(key, value)| (key.to_owned(), Value::from(value))));
+            all.push(CloudEvent {
+                source: event.source(),
+                shkeptncontext: Some(context),
+                gitcommitid: Some(commit.to_string()),
+                ..CloudEvent::of(kind, id, Value::Object(data))
+            });
+        }
+    }
+    all
+}
+
+/// One for all stages.
+fn context(event: &GitEvent, service: &ServiceName) -> String {
+    derived_context(&format!("{} {service}", event.identity()))
+}
+
+fn services(event: &GitEvent, project: &Project, stage: &StageContent) -> BTreeSet<ServiceName> {
+    let all = |stage: &StageContent| -> BTreeSet<ServiceName> {
+        stage.objects.iter().map(|object| object.service.clone()).collect()
+    };
+    let mut services = all(stage);
+    if project.stages.iter().all(|stage| all(stage).is_empty()) {
+        return BTreeSet::from([ServiceName::new(project.name.as_str())]);
+    }
+    let named = event.tag_name().and_then(|tag| tag.split_once('/')).map(|(service, _)| ServiceName::new(service));
+    if let Some(service) = named.filter(|service| services.contains(service)) {
+        return BTreeSet::from([service]);
+    }
+    // What several services share is delivered like one, and is none to anybody else.
+    if services.len() > 1 && !delivers_on(event, project, &stage.name) {
+        services.remove(&ServiceName::new(SHARED));
+    }
+    services
+}
+
+/// Whether a stage is delivered when it happens.
+fn delivers_on(event: &GitEvent, project: &Project, stage: &StageName) -> bool {
+    let sequences = delivery_sequences(project);
+    sequences
+        .get(stage)
+        .is_some_and(|sequence| triggered::is_awaited_by(sequence, &project.shipyard, event.kind.as_str()))
+}
+
+/// Remembers that it was told to all that it concerns.
+///
+/// # Errors
+/// If something must be read first.
+pub fn settle(transition: &mut Transition<'_>, repository: &RepositoryName, event: &GitEvent) -> Result<(), Undecided> {
+    let Some(mut state) = transition.records.repositories.get(repository)?.cloned() else { return Ok(()) };
+    state.happened.retain(|other| other != event);
+    transition.records.repositories.put(repository, Some(state))?;
+    let (repository, at) = (repository.clone(), transition.now);
+    transition.write(Write::Delivery { repository, id: event.identity(), at });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
