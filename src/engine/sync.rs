@@ -434,7 +434,7 @@ fn is_due(records: &Records, plan: &Plan, stage: &StagePlan, part: &ServicePlan)
         (StageStart::After(_), Some(previous)) => previous,
         // No stage before has the service, so there is none to wait for.
         (StageStart::After(_), None) => return Ok(order::predecessor(&stage.start).is_some()),
-        (StageStart::ByHand, _) => return Ok(false),
+        (StageStart::Event(_) | StageStart::ByHand, _) => return Ok(false),
     };
     let comes = |change: &Change| change.is_held() || change.decision.does_something();
     let runs_first = |before: &StagePlan| {

@@ -78,8 +78,17 @@ pub enum StageStart {
     Push,
     /// Another sequence's end.
     After(Vec<SequenceTrigger>),
+    /// Events from outside alone.
+    Event(Vec<SequenceTrigger>),
     /// A person: other stages have `triggeredOn`, this one has none.
     ByHand,
+}
+
+impl StageStart {
+    /// Whether nothing that happens to the stages before starts it.
+    pub fn is_from_outside(&self) -> bool {
+        matches!(self, Self::Event(_) | Self::ByHand)
+    }
 }
 
 /// What changes for one service.

@@ -166,7 +166,7 @@ fn plan_stages(
         let comes = |service: &ServiceName, under_way: &UnderWay| {
             let passes = |(before, gate): Before<'_>| gate.sequence.is_none() && carries(&stages, before, service);
             under_way.is_here()
-                || start != StageStart::ByHand && leads_on(service, under_way) && nearest(service).is_some_and(passes)
+                || !start.is_from_outside() && leads_on(service, under_way) && nearest(service).is_some_and(passes)
         };
         let carried = carried_out(stage, sequence.as_ref(), (applied, &differing), comes);
         let planned = plan_stage(stage, start, sequence, nearest, (applied, &differing), carried);

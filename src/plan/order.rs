@@ -25,9 +25,10 @@ pub fn starts(shipyard: &Shipyard, delivery: &BTreeMap<StageName, &Sequence>) ->
         let start = match previous {
             None => StageStart::Push,
             Some(_) if sequence.triggered_on.iter().any(|trigger| short(&trigger.event) == PUSH) => StageStart::Push,
-            Some(_) if !sequence.triggered_on.is_empty() => {
+            Some(_) if sequence.triggered_on.iter().any(|trigger| ended(trigger).is_some()) => {
                 StageStart::After(sequence.triggered_on.iter().flat_map(|it| of_sequences(shipyard, it)).collect())
             }
+            Some(_) if !sequence.triggered_on.is_empty() => StageStart::Event(sequence.triggered_on.clone()),
             Some(_) if chained => StageStart::ByHand,
             Some((before, theirs)) => StageStart::After(vec![finished(before, &theirs.name)]),
         };
@@ -78,7 +79,7 @@ pub fn predecessor(start: &StageStart) -> Option<StageName> {
 /// The stage and the sequence of it whose passing a start waits for.
 fn awaited(start: &StageStart) -> Option<(StageName, &str)> {
     let StageStart::After(triggers) = start else { return None };
-    triggers.iter().find(|trigger| trigger.selector.holds_when_passed()).and_then(ended)
+    triggers.iter().filter(|trigger| trigger.selector.holds_when_passed()).find_map(ended)
 }
 
 /// What has to pass before a stage has its turn.
@@ -92,8 +93,8 @@ pub struct Gate {
     pub alone: bool,
 }
 
-/// What has to pass before a stage has its turn, nearest first. One that a person starts comes after the one before it in
-/// the file.
+/// What has to pass before a stage has its turn, nearest first. One that a person or an event from outside starts comes after
+/// the one before it in the file.
 pub fn gates(
     shipyard: &Shipyard,
     delivery: &BTreeMap<StageName, &Sequence>,
@@ -102,7 +103,7 @@ pub fn gates(
 ) -> Vec<Gate> {
     let gate = |of: &StageName| match starts.get(of)? {
         StageStart::Push => None,
-        StageStart::ByHand => {
+        StageStart::ByHand | StageStart::Event(_) => {
             let before = shipyard.stages.iter().map(|stage| &stage.name).take_while(|stage| *stage != of);
             let stage = before.filter(|stage| delivery.contains_key(*stage)).last()?.clone();
             Some(Gate { stage, sequence: None, alone: false })
@@ -143,7 +144,7 @@ pub fn next<'a>(plan: &'a Plan, run: &SequenceRun, outcome: Outcome) -> Vec<(&'a
     let Some(finished) = Finished::sequence(run, outcome) else { return Vec::new() };
     let triggered = |part: &StagePlan| match &part.start {
         StageStart::After(triggers) => triggers.iter().any(|trigger| finished.fires(trigger)),
-        StageStart::Push | StageStart::ByHand => false,
+        StageStart::Push | StageStart::Event(_) | StageStart::ByHand => false,
     };
     let stage = &run.service.stage;
     let behind = |part: &StagePlan, service: &ServicePlan| {

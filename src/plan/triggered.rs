@@ -55,7 +55,7 @@ impl Finished {
     fn starts_stage(&self, stage: &StagePlan) -> bool {
         match &stage.start {
             StageStart::After(triggers) => triggers.iter().any(|trigger| self.fires(trigger)),
-            StageStart::Push | StageStart::ByHand => false,
+            StageStart::Push | StageStart::Event(_) | StageStart::ByHand => false,
         }
     }
 

@@ -98,7 +98,7 @@ fn stage(stage: &StagePlan) -> Option<String> {
     }
     let start = match &stage.start {
         StageStart::Push => "with the push".to_owned(),
-        StageStart::After(triggers) => {
+        StageStart::After(triggers) | StageStart::Event(triggers) => {
             let events: Vec<String> = triggers.iter().map(|trigger| code(&trigger.event)).collect();
             format!("after {}", events.join(" or "))
         }

@@ -156,6 +156,7 @@ fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) ->
     Some(match (&stage.start, &service.previous_stage) {
         _ if stage.sequence.is_none() => (Next::Nothing, "no sequence of this stage delivers".into()),
         (StageStart::ByHand, _) => (Next::ByHand, "started by hand: `launchway trigger delivery`".into()),
+        (StageStart::Event(triggers), _) => untriggered(triggers, &service.service, delivery),
         (_, Some(_)) if delivery.had_its_turn(&stage.stage, &service.service) => return None,
         (_, Some(_)) if was_let_pass(delivery, &stage.stage, &service.service) => return None,
         (start, Some(previous)) => match stopper(delivery, start, &stage.stage, &service.service) {

@@ -63,10 +63,16 @@ spec:
     - name: thank
       triggeredOn: [{event: git.pull-request.merged, selector: {match: {git.number: '7'}}}]
       tasks: [{name: mail}]
+  - name: production
+    sequences: [{name: delivery, triggeredOn: [{event: git.tag.created}], tasks: [{name: deployment}]}]
 ";
     let web = sleeper("web", "type: Recreate", "1");
     let commit = world.git.push_files(&[("shipyard.yaml", shipyard), ("web.yaml", &web)]);
     world.status(&commit, "launchway/dev", "success");
+    let waits = world.status(&commit, "launchway/production/web", "pending");
+    assert_eq!(waits, "waits for git.tag.created");
+    let why = world.tell(&["why", "dc/web", "-s", "production"]);
+    assert!(why.contains("this stage is started by git.tag.created"), "{why}");
     let names = || -> Vec<String> {
         let runs = world.json(&["get", "runs"])["items"].as_array().cloned().unwrap_or_default();
         runs.iter()
@@ -85,7 +91,8 @@ spec:
     assert_eq!((&accepted["result"], &accepted["ref"]), (&json!("accepted"), &json!("refs/tags/v1")), "{accepted}");
     world.kill();
     world.start();
-    eventually("it is announced", || names() == ["announce", "delivery"]);
+    world.status(&commit, "launchway/production", "success");
+    eventually("it is announced", || names() == ["delivery", "announce", "delivery"]);
     let again =
         || deliver(&world.address(), ("push", "3"), &tag, None).1["reason"].as_str().unwrap_or_default().to_owned();
     eventually("it is settled", || again().ends_with("was told before"));
@@ -93,8 +100,8 @@ spec:
         "merged": true, "merge_commit_sha": commit, "base": {"ref": "main"},
     }});
     assert_eq!(deliver(&world.address(), ("pull_request", "4"), &merged, None).1["result"], "accepted");
-    eventually("it is thanked for", || names().len() == 3);
-    assert_eq!(names(), ["thank", "announce", "delivery"]);
+    eventually("it is thanked for", || names().len() == 4);
+    assert_eq!(names(), ["thank", "delivery", "announce", "delivery"]);
     let run = &world.json(&["get", "runs"])["items"][0];
     assert_eq!(
         (&run["service"], &run["cause"]),

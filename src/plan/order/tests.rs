@@ -19,13 +19,38 @@ fn production(triggers: &str) -> (Vec<String>, Option<(StageName, String)>) {
     let delivery: BTreeMap<StageName, &Sequence> =
         shipyard.stages.iter().map(|stage| (stage.name.clone(), &stage.sequences[0])).collect();
     let start = starts(&shipyard, &delivery).remove(&StageName::new("production")).expect("it has a delivery");
-    let StageStart::After(triggers) = &start else { unreachable!("{start:?}") };
+    let (StageStart::After(triggers) | StageStart::Event(triggers)) = &start else { unreachable!("{start:?}") };
     let told = |it: &SequenceTrigger| {
         let asked = it.selector.requirements().iter().map(|asked| format!(" with {asked}"));
         format!("{}{}", it.event, asked.collect::<String>())
     };
     let waits_for = awaited(&start).map(|(stage, sequence)| (stage, sequence.to_owned()));
     (triggers.iter().map(told).collect(), waits_for)
+}
+
+#[test]
+fn a_stage_that_an_event_from_outside_starts_takes_what_the_one_before_it_has_passed() {
+    let shipyard = |triggers: &str| {
+        shipyard_of(&format!(
+            "
+  - {{name: dev, sequences: [{{name: delivery, tasks: [{{name: deployment}}]}}]}}
+  - name: production
+    sequences: [{{name: delivery, triggeredOn: {triggers}, tasks: [{{name: deployment}}]}}]
+"
+        ))
+    };
+    for (triggers, is_from_outside, gate) in [
+        ("[{event: git.tag.created}]", true, Some("dev")),
+        ("[{event: git.tag.created}, {event: dev.delivery.finished}]", false, Some("dev")),
+        ("[{event: dev.delivery.finished, selector: {match: {result: fail}}}]", false, None),
+    ] {
+        let shipyard = shipyard(triggers);
+        let delivery = shipyard.stages.iter().map(|stage| (stage.name.clone(), &stage.sequences[0])).collect();
+        let (starts, production) = (starts(&shipyard, &delivery), StageName::new("production"));
+        assert_eq!(starts[&production].is_from_outside(), is_from_outside, "{triggers}");
+        let gates = gates(&shipyard, &delivery, &starts, &production);
+        assert_eq!(gates.first().map(|gate| gate.stage.as_str()), gate, "{triggers}");
+    }
 }
 
 #[test]

@@ -235,9 +235,13 @@ fn plan_reasons(service: &ServiceKey, facts: &Facts) -> Vec<Reason> {
         };
         reasons.push(Reason::new("stage", message).hint(hint));
     }
-    if *start == StageStart::ByHand && any_is_to_come {
+    if start.is_from_outside() && any_is_to_come {
         let hint = format!("`launchway trigger delivery -s {stage}` starts it");
-        reasons.push(Reason::new("stage", "this stage is started by hand").hint(hint));
+        let by = match start {
+            StageStart::Event(triggers) => triggers.iter().map(|it| it.event.as_str()).collect::<Vec<_>>().join(", "),
+            _ => "hand".to_owned(),
+        };
+        reasons.push(Reason::new("stage", format!("this stage is started by {by}")).hint(hint));
     }
     reasons
 }
