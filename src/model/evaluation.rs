@@ -21,6 +21,9 @@ pub const OBJECTIVES: &str = "objectives";
 pub struct Objectives {
     /// In the file's order; each is about another indicator.
     pub objectives: Vec<Objective>,
+    /// What `$<key>` and `$<KEY>` stand for in queries.
+    #[serde(default)]
+    pub filter: BTreeMap<String, String>,
     /// What all of them together have to reach.
     #[serde(default)]
     pub total_score: TotalScore,

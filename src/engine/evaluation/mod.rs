@@ -4,6 +4,7 @@
 mod judge;
 mod told;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -45,7 +46,7 @@ pub fn measurement(run: &SequenceRun, (task, objectives): (usize, &Objectives), 
 }
 
 /// A query about the service and the time that are judged. Source: Keptn's prometheus-service, by which
-/// `$DURATION_SECONDS` has its unit.
+/// `$DURATION_SECONDS` has its unit, and a filter comes first and without quotes.
 fn filled(query: &str, run: &SequenceRun, objectives: &Objectives) -> String {
     let service = &run.service;
     let seconds = format!("{}s", objectives.timeframe.0.as_secs());
@@ -55,7 +56,13 @@ fn filled(query: &str, run: &SequenceRun, objectives: &Objectives) -> String {
         ("$STAGE", service.stage.as_str()),
         ("$SERVICE", service.service.as_str()),
     ];
-    places.iter().fold(query.to_owned(), |query, (name, value)| query.replace(name, value))
+    let mut filter: Vec<(&String, String)> =
+        objectives.filter.iter().map(|(key, value)| (key, value.replace(['\'', '"'], ""))).collect();
+    filter.sort_by_key(|(key, _)| Reverse(key.len())); // one may begin with another
+    let query = filter.iter().fold(query.to_owned(), |query, (key, value)| {
+        query.replace(&format!("${key}"), value).replace(&format!("${}", key.to_uppercase()), value)
+    });
+    places.iter().fold(query, |query, (name, value)| query.replace(name, value))
 }
 
 /// Judges a task of a run by what was measured for a time; the run hears what came of it.

@@ -64,6 +64,17 @@ fn only_what_nobody_has_given_is_measured_for_the_service_and_the_time() {
 }
 
 #[test]
+fn a_filter_stands_in_queries_under_its_names() {
+    let mut run = run(&json!({"errors": 0}));
+    let mut procedure = Procedure::clone(&run.procedure);
+    let properties = &mut procedure.sequence.tasks[0].properties;
+    properties["filter"] = json!({"zone": "'north'", "zone_id": "7", "service": "all"});
+    properties["prometheus"]["queries"]["time"] = json!("t{z=\"$zone\",i=\"$ZONE_ID\",s=\"$SERVICE\",p=\"$PROJECT\"}");
+    run.procedure = digest::stored(procedure);
+    assert_eq!(measured(&run)["time"], r#"t{z="north",i="7",s="all",p="shop"}"#);
+}
+
+#[test]
 fn what_was_measured_is_judged_with_what_was_given_in_the_transaction_that_names_the_slot() {
     let run = run(&json!({"errors": "0"}));
     let memory = Memory::default().with(sequence(&run)).with(slot(Some(&run), &[])).with(repository());

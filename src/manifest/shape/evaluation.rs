@@ -9,6 +9,7 @@ const HEAVIEST: i64 = 1_000_000;
 pub(crate) const EVALUATION: Shape = Shape {
     fields: &[
         any("spec_version").doc("Of Keptn's SLO format: `1.0`."),
+        text_map("filter").doc("What `$<key>` and `$<KEY>` stand for in queries."),
         list("objectives", &Type::Object(&OBJECTIVE)).required(),
         object("total_score", &TOTAL_SCORE).doc("What all objectives together have to reach."),
         object("comparison", &COMPARISON).doc("What relative criteria compare with."),

@@ -16,6 +16,8 @@ use crate::model::evaluation::{Criterion, Percent, Timeframe};
 const MOST: usize = 50;
 /// The longest query in bytes: it is a part of an address.
 const LONGEST_QUERY: usize = 4096;
+/// The longest value of a filter in bytes: queries may have it several times.
+const LONGEST_VALUE: usize = 256;
 
 /// Checks the properties at `at`, which declare objectives, and normalises them.
 pub(super) fn read(properties: &mut Value, at: &str, findings: &mut Findings<'_>) {
@@ -34,6 +36,7 @@ pub(super) fn read(properties: &mut Value, at: &str, findings: &mut Findings<'_>
         findings.error(&format!("{at}/timeframe"), "invalid", wrong).hint = Some("such as 90s, 10m or 1h".to_owned());
     }
     prometheus(properties, at, findings);
+    filter(properties, at, findings);
 }
 
 fn objectives(properties: &Value, at: &str, findings: &mut Findings<'_>) {
@@ -108,6 +111,23 @@ fn prometheus(properties: &Value, at: &str, findings: &mut Findings<'_>) {
     }
 }
 
+/// What no query names changes nothing.
+fn filter(properties: &Value, at: &str, findings: &mut Findings<'_>) {
+    let queries = properties.pointer("/prometheus/queries").and_then(Value::as_object);
+    let is_in =
+        |name: &str| queries.into_iter().flatten().any(|(_, query)| query.as_str().is_some_and(|it| it.contains(name)));
+    let filter = properties.get("filter").and_then(Value::as_object);
+    for (key, value) in filter.into_iter().flatten() {
+        let mut here = format!("{at}/filter");
+        push_segment(&mut here, key);
+        if key.is_empty() || value.as_str().is_some_and(|value| value.len() > LONGEST_VALUE) {
+            findings.error(&here, "invalid", format!("has a name, and a value of {LONGEST_VALUE} bytes at most"));
+        } else if !is_in(&format!("${key}")) && !is_in(&format!("${}", key.to_uppercase())) {
+            findings.warning(&here, "shipyard", format!("it has no effect: no query has `${key}`"));
+        }
+    }
+}
+
 /// Why a text is no address of a Prometheus.
 fn not_an_address(url: &str) -> Option<&'static str> {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
@@ -177,6 +197,8 @@ mod tests {
             ),
             ("{objectives: [{sli: a, warning: [{criteria: [5]}]}]}".into(), "criteria[0]: must be text"),
             (of("spec_version: '2.0'"), "properties.spec_version: this version is not known"),
+            (of("filter: {zone: 5}"), "properties.filter.zone: must be text"),
+            (of(&format!("filter: {{zone: {}}}", "x".repeat(257))), "filter.zone: has a name, and a value of 256"),
             (of("timeframe: soon"), "properties.timeframe: must be a duration of a second or more"),
             (of("total_score: {warning: 5}"), "total_score.pass: this is required"),
             (of("total_score: {pass: most}"), "total_score.pass: must be between 0% and 100% (such as 90%)"),
@@ -209,6 +231,11 @@ mod tests {
             (
                 "{objectives: [{sli: a, warning: [{criteria: ['<1']}]}], prometheus: {url: 'http://x', queries: {b: c}}}",
                 2,
+            ),
+            ("{objectives: [{sli: a}], filter: {zone: north}}", 1),
+            (
+                "{objectives: [{sli: a}], filter: {zone: north}, prometheus: {url: 'http://x', queries: {a: 'b{z=\"$ZONE\"}'}}}",
+                0,
             ),
         ] {
             let (read, problems) = stages(&shipyard(properties));
