@@ -95,7 +95,7 @@ mod tests {
             headers.insert(HeaderName::from_static(header), HeaderValue::from_str(event).unwrap());
         }
         let call = Call::read(host, body.to_string().as_bytes()).unwrap();
-        let verdict = interpret(host, &headers, &call, Watching { branch: Some("main"), pulls: false });
+        let verdict = interpret(host, &headers, &call, Watching { branch: Some("main"), ..Watching::default() });
         (verdict.happened, verdict.interest)
     }
 
