@@ -94,7 +94,8 @@ impl<'a> Field<'a> {
         for key in map.keys().filter(|key| !keys.contains(&key.as_str())) {
             let field = self.field(key);
             let position = self.problems.document.key_position(&field.pointer);
-            let hint = match nearest(key, keys.iter().copied()) {
+            let begun = || keys.iter().copied().find(|known| known.starts_with(key.as_str()));
+            let hint = match nearest(key, keys.iter().copied()).or_else(begun) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known here: {}", keys.join(", ")),
             };

@@ -1,4 +1,4 @@
-//! What only a real Gitea can tell: `cargo test --features gitea-suite --test gitea`.
+//! What only a real Gitea can tell: `cargo test --test gitea -- --ignored`.
 //!
 //! One server for the whole suite, a repository of its own for each test. A server that cannot be built or started
 //! fails every test; nothing is skipped. Pushes are made with the `git` program.

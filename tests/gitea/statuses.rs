@@ -67,6 +67,7 @@ fn shown(context: &str, state: &str, description: &str) -> ShownStatus {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn statuses_are_read_back_as_they_were_meant() {
     let repository = Repository::create("statuses").await;
     let commit = repository.first_push().await.head();
@@ -94,6 +95,7 @@ async fn statuses_are_read_back_as_they_were_meant() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn writing_again_posts_only_what_changed() {
     let repository = Repository::create("statuses-again").await;
     let commit = repository.first_push().await.head();
@@ -113,6 +115,7 @@ async fn writing_again_posts_only_what_changed() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_token_without_rights_is_named_as_such_until_it_is_replaced() {
     let repository = Repository::create("statuses-rights").await;
     let private = Repository::create_private("statuses-private").await;
@@ -141,6 +144,7 @@ async fn a_token_without_rights_is_named_as_such_until_it_is_replaced() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn an_unknown_commit_is_given_up_and_holds_up_no_other() {
     let repository = Repository::create("statuses-unknown").await;
     let commit = repository.first_push().await.head();
@@ -153,6 +157,7 @@ async fn an_unknown_commit_is_given_up_and_holds_up_no_other() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn our_own_statuses_cause_no_look() {
     let repository = Repository::create("statuses-hook").await;
     let mut receiver = Receiver::start().await;

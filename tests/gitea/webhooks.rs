@@ -5,6 +5,7 @@ use crate::repository::Repository;
 use crate::work_tree::WorkTree;
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_push_over_http_is_accepted() {
     let repository = Repository::create("hook-http").await;
     let mut receiver = Receiver::start().await;
@@ -24,6 +25,7 @@ async fn a_push_over_http_is_accepted() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_push_over_ssh_with_a_deploy_key_is_accepted() {
     let repository = Repository::create("hook-ssh").await;
     let mut receiver = Receiver::start().await;
@@ -44,6 +46,7 @@ async fn a_push_over_ssh_with_a_deploy_key_is_accepted() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_wrong_or_missing_secret_is_refused() {
     for (name, secret) in [("hook-wrong-secret", "known to nobody"), ("hook-without-secret", "")] {
         let repository = Repository::create(name).await;
@@ -57,6 +60,7 @@ async fn a_wrong_or_missing_secret_is_refused() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_form_is_refused_with_what_to_choose_instead() {
     let repository = Repository::create("hook-form").await;
     let mut receiver = Receiver::start().await;
@@ -68,6 +72,7 @@ async fn a_form_is_refused_with_what_to_choose_instead() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn other_branches_tags_and_deletions_are_ignored() {
     let repository = Repository::create("hook-others").await;
     let mut receiver = Receiver::start().await;
@@ -90,6 +95,7 @@ async fn other_branches_tags_and_deletions_are_ignored() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_test_delivery_is_accepted() {
     let repository = Repository::create("hook-test").await;
     let mut receiver = Receiver::start().await;

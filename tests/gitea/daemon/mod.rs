@@ -34,6 +34,7 @@ async fn pushed_shop(repository: &Repository) -> (WorkTree, String) {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_push_over_http_is_deployed_and_told_on_its_commit() {
     let repository = Repository::create("daemon-http").await;
     let (tree, first) = pushed_shop(&repository).await;
@@ -65,6 +66,7 @@ async fn a_push_over_http_is_deployed_and_told_on_its_commit() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_push_over_ssh_is_deployed_with_a_key_and_told_with_a_token() {
     let repository = Repository::create_private("daemon-ssh").await;
     let tree = WorkTree::create(&repository);
@@ -87,6 +89,7 @@ async fn a_push_over_ssh_is_deployed_with_a_key_and_told_with_a_token() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_host_key_is_never_trusted_because_it_is_the_first() {
     let repository = Repository::create("daemon-unknown-host").await;
     let tree = WorkTree::create(&repository);
@@ -106,6 +109,7 @@ async fn a_host_key_is_never_trusted_because_it_is_the_first() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_failing_hook_is_told_with_its_last_lines_and_changes_nothing() {
     let repository = Repository::create("daemon-failing-hook").await;
     let (tree, first) = pushed_shop(&repository).await;
@@ -130,6 +134,7 @@ async fn a_failing_hook_is_told_with_its_last_lines_and_changes_nothing() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn what_no_webhook_tells_is_found_by_the_poll() {
     let repository = Repository::create("daemon-poll").await;
     let (tree, first) = pushed_shop(&repository).await;
@@ -155,6 +160,7 @@ async fn what_no_webhook_tells_is_found_by_the_poll() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_token_without_rights_is_named_and_stops_no_deployment() {
     let repository = Repository::create("daemon-rights").await;
     let (_tree, commit) = pushed_shop(&repository).await;
@@ -185,6 +191,7 @@ async fn a_token_without_rights_is_named_and_stops_no_deployment() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_webhook_that_is_told_again_deploys_nothing_again() {
     let repository = Repository::create("daemon-replay").await;
     let (tree, first) = pushed_shop(&repository).await;
@@ -208,6 +215,7 @@ async fn a_webhook_that_is_told_again_deploys_nothing_again() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_failing_push_is_answered_by_a_pull_request_and_merging_it_is_healthy() {
     let repository = Repository::create("daemon-rollback").await;
     let tree = WorkTree::create(&repository);
@@ -262,6 +270,7 @@ async fn a_failing_push_is_answered_by_a_pull_request_and_merging_it_is_healthy(
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_pull_request_that_a_push_overtakes_is_closed_with_the_reason() {
     let repository = Repository::create("daemon-overtaken").await;
     let tree = WorkTree::create(&repository);
@@ -294,6 +303,7 @@ async fn hooks_of(repository: &Repository, daemon: &Daemon) -> Vec<Value> {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_webhook_is_registered_repaired_and_tried_out_by_a_check() {
     let repository = Repository::create("daemon-check").await;
     let (tree, first) = pushed_shop(&repository).await;
@@ -340,6 +350,7 @@ async fn a_webhook_is_registered_repaired_and_tried_out_by_a_check() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_token_that_may_not_register_a_webhook_says_what_it_needs() {
     let repository = Repository::create("daemon-check-rights").await;
     let (_tree, first) = pushed_shop(&repository).await;
@@ -355,6 +366,7 @@ async fn a_token_that_may_not_register_a_webhook_says_what_it_needs() {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn a_pull_request_tells_the_plan_of_merging_it_and_merging_does_that() {
     let repository = Repository::create("daemon-preview").await;
     let (tree, first) = pushed_shop(&repository).await;
@@ -410,6 +422,7 @@ async fn looks(daemon: &Daemon) -> u64 {
 }
 
 #[tokio::test]
+#[ignore = "starts a Gitea, which takes minutes to build"]
 async fn who_may_write_commands_in_a_comment_and_is_answered() {
     let repository = Repository::create("daemon-comments").await;
     let (tree, first) = pushed_shop(&repository).await;
