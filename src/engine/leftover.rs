@@ -46,7 +46,12 @@ impl Holder {
         let gone: Vec<&ConfigKey> =
             orphans.iter().copied().filter(|orphan| self.lets_go(&orphan.stage, &key(orphan))).collect();
         let owned = known + orphans.len();
-        let prune = Prune { gone: gone.iter().map(|orphan| key(orphan)).collect(), owned, declares_nothing };
+        let prune = Prune {
+            gone: gone.iter().map(|orphan| key(orphan)).collect(),
+            owned,
+            declares_nothing,
+            ..Prune::default()
+        };
         match prune.is_allowed() || self.is_prune_allowed() {
             true => Ok(gone),
             false => Err(prune.refusal("REV")),

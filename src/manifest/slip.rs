@@ -40,6 +40,8 @@ const NO_SLIP: &str = "PodTemplate";
 
 /// What lists have their objects under.
 const ITEMS: &str = "items";
+/// The key of what a template declares.
+const OBJECTS: &str = "objects";
 
 /// What holds an object's content.
 const CONTENT: [&str; 5] = ["spec", "data", "stringData", "binaryData", "subsets"];
@@ -130,7 +132,8 @@ pub(crate) fn in_list(value: &Value, findings: &mut Findings<'_>) {
     let Some(map) = value.as_object() else { return };
     let items = Key::find(map, ITEMS);
     match items.written.and_then(|key| map.get(key)) {
-        Some(Value::Array(_) | Value::Null) => items.report_spelling(findings),
+        Some(Value::Array(_)) => items.report_spelling(findings),
+        Some(Value::Null) => report_empty("List", items.written.unwrap_or(ITEMS), findings),
         Some(_) => {
             let problem =
                 findings.error(&format!("/{}", items.written.unwrap_or(ITEMS)), "type", "`items` must be a list");
@@ -141,6 +144,18 @@ pub(crate) fn in_list(value: &Value, findings: &mut Findings<'_>) {
             problem.hint = Some("write `items:` before what it lists, or `items: []` if that is nothing".to_owned());
         }
     }
+}
+
+/// Reports a template without objects, or with none written where they belong: what it declared before would be deleted.
+pub(crate) fn in_template(value: &Value, findings: &mut Findings<'_>) {
+    if value.get(OBJECTS).is_none_or(Value::is_null) {
+        report_empty("Template", OBJECTS, findings);
+    }
+}
+
+fn report_empty(kind: &str, key: &str, findings: &mut Findings<'_>) {
+    let problem = findings.error(&format!("/{key}"), "required", format!("this {kind} has nothing in `{key}`"));
+    problem.hint = Some(format!("write `{key}: []` if that is nothing"));
 }
 
 /// A known kind tells it, or an object's frame. A chart's description has an `apiVersion`, and neither.
@@ -260,6 +275,9 @@ mod tests {
             ("{apiVersion: v1, kind: List, Items: [{kind: Service}]}", "1:30", "did you mean `items`?"),
             ("{apiVersion: v1, kind: List, objects: []}", "1:1", "write `items:`"),
             ("{apiVersion: v1, kind: List, items: {a: 1}}", "1:37", "write each object"),
+            ("{apiVersion: v1, kind: List, items: null}", "1:37", "write `items: []`"),
+            ("{apiVersion: v1, kind: Template, metadata: {name: a}, objects: null}", "1:64", "write `objects: []`"),
+            ("{apiVersion: v1, kind: Template, metadata: {name: a}}", "1:1", "write `objects: []`"),
         ];
         for (text, place, hint) in table {
             let found = problems(text);

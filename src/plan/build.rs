@@ -200,7 +200,11 @@ fn check_prune(project: &Project, revision: &Revision, all: &Seen<'_>) -> Result
             declared.get(name).is_some_and(|stage| !stage.prune || stage.objects.contains(key)) || leaves(key)
         };
         prune.owned += seen.digests.len() - seen.configs.keys().filter(leaves).count();
+        let before = prune.gone.len();
         prune.gone.extend(all.differing(name).filter(|key| !stays(key)).cloned());
+        if !declared.contains_key(name) && prune.gone.len() > before {
+            prune.stages.push((name.clone(), prune.gone.len() - before));
+        }
         let is_owned = |key: &&ObjectKey| seen.digests.binary_search_by(|owned| owned.key.cmp(key)).is_ok();
         let makes: BTreeSet<&ObjectKey> = seen.under_way.values().flat_map(UnderWay::makes).collect();
         let makes: Vec<&ObjectKey> = makes.into_iter().filter(|key| !is_owned(key)).collect();
@@ -210,6 +214,8 @@ fn check_prune(project: &Project, revision: &Revision, all: &Seen<'_>) -> Result
     if revision.prune_allowed {
         return Ok(());
     }
+    let is_new = |name: &&StageName| all.applied.get(*name).is_none_or(|seen| seen.digests.is_empty());
+    prune.has_new_stage = declared.keys().any(|name| is_new(&name));
     // What is only being made counts beside what is there, and takes nothing from its weight.
     made.owned += prune.owned;
     made.gone.splice(..0, prune.gone.iter().cloned());

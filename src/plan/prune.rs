@@ -1,5 +1,6 @@
 //! Only what launchway owns is deleted, and never much of it at once without a person.
 
+use crate::model::ids::StageName;
 use crate::model::object::ObjectKey;
 
 /// More than this many objects gone at once, and more than half of all, is refused until a person allows it.
@@ -12,15 +13,25 @@ pub struct Prune {
     pub gone: Vec<ObjectKey>,
     /// How many objects are owned, those included.
     pub owned: usize,
-    /// Whether it declares any object at all: one that declares none is a mistake more often than a wish.
+    /// Whether it declares no object at all, which is a mistake more often than a wish.
     pub declares_nothing: bool,
+    /// Stages that it has no longer, with how many objects go with each.
+    pub stages: Vec<(StageName, usize)>,
+    /// Whether it has a stage in which nothing was: the name of one that is gone has changed, or is misspelt.
+    pub has_new_stage: bool,
 }
 
 impl Prune {
     /// Whether that may go by itself.
     pub fn is_allowed(&self) -> bool {
         let gone = self.gone.len();
-        gone == 0 || !self.declares_nothing && (gone <= FEW || gone * 2 <= self.owned)
+        let are_few = gone <= FEW || gone * 2 <= self.owned;
+        gone == 0 || !self.declares_nothing && are_few && self.refused_stage().is_none()
+    }
+
+    /// A stage that does not go by itself: it would take much with it, or would come back under another name.
+    fn refused_stage(&self) -> Option<&(StageName, usize)> {
+        self.stages.iter().find(|(_, gone)| *gone > FEW || self.has_new_stage)
     }
 
     /// Why it may not, for people.
@@ -30,9 +41,12 @@ impl Prune {
             names.push(format!("{} more", self.gone.len() - names.len()));
         }
         let (gone, owned, names) = (self.gone.len(), self.owned, names.join(", "));
-        let what = match self.declares_nothing {
-            true => format!("it declares nothing, which deletes what is owned ({names})"),
-            false => format!("it deletes {gone} of {owned} objects ({names}), more than half at once"),
+        let what = match self.refused_stage() {
+            _ if self.declares_nothing => format!("it declares nothing, which deletes what is owned ({names})"),
+            Some((stage, _)) => {
+                format!("it has no stage `{stage}` any more, which deletes what is there ({names})")
+            }
+            None => format!("it deletes {gone} of {owned} objects ({names}), more than half at once"),
         };
         format!("{what}; `launchway sync --allow-prune {commit}` allows it")
     }
@@ -45,7 +59,23 @@ mod tests {
 
     fn prune(gone: usize, owned: usize, declares_nothing: bool) -> Prune {
         let key = |number| ObjectKey { kind: Kind::ConfigMap, name: format!("c{number}") };
-        Prune { gone: (0..gone).map(key).collect(), owned, declares_nothing }
+        Prune { gone: (0..gone).map(key).collect(), owned, declares_nothing, ..Prune::default() }
+    }
+
+    #[test]
+    fn a_stage_that_takes_much_with_it_or_changes_its_name_stays() {
+        for (gone, has_new_stage, expected) in [(3, false, true), (4, false, false), (1, true, false), (0, true, true)]
+        {
+            let stages = if gone > 0 { vec![("production".into(), gone)] } else { Vec::new() };
+            let prune = Prune { stages, has_new_stage, ..prune(gone, 100, false) };
+            assert_eq!(prune.is_allowed(), expected, "{prune:?}");
+        }
+        let refused = Prune { stages: vec![("production".into(), 1)], has_new_stage: true, ..prune(1, 2, false) };
+        assert_eq!(
+            refused.refusal("1a2b3c4"),
+            "it has no stage `production` any more, which deletes what is there (ConfigMap/c0); \
+             `launchway sync --allow-prune 1a2b3c4` allows it"
+        );
     }
 
     #[test]

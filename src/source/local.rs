@@ -110,7 +110,11 @@ fn find_missing(
     (reference, id): (&str, Oid),
     linked: bool,
 ) -> Result<Vec<Oid>, git2::Error> {
-    let mut missing = Missing { source, have: mirror.odb()?, found: Vec::new(), seen: HashSet::new() };
+    let have = mirror.odb()?;
+    if linked {
+        have.refresh()?; // it does not know yet what was linked
+    }
+    let mut missing = Missing { source, have, found: Vec::new(), seen: HashSet::new() };
     for commit in new_commits(source, mirror, reference, id)? {
         missing.add(commit);
         if !linked || commit == id {

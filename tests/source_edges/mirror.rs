@@ -34,7 +34,11 @@ fn read(mirror: &Mirror, commit: &CommitId) -> Vec<u8> {
 }
 
 fn packs(fixture: &GitFixture) -> usize {
-    let files = fs::read_dir(fixture.path("mirror.git/objects/pack")).expect("a folder");
+    packs_in(&fixture.path("mirror.git"))
+}
+
+fn packs_in(mirror: &Path) -> usize {
+    let files = fs::read_dir(mirror.join("objects/pack")).expect("a folder");
     files
         .filter(|file| file.as_ref().is_ok_and(|file| file.path().extension().is_some_and(|end| end == "pack")))
         .count()
@@ -95,6 +99,7 @@ fn a_packed_repository_and_one_that_borrows_objects_are_taken_over() {
         mirror.fetch(&remote, &head).expect("a fetch");
         assert_eq!(read(&mirror, &head), b"1", "{name}");
     }
+    assert_eq!(packs_in(&fixture.path("of-origin.git")), 1, "what was linked is not written again");
 }
 
 #[test]

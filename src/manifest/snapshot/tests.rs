@@ -216,7 +216,7 @@ fn all_problems_are_told_at_once_with_their_places() {
         (
             &[(
                 "a.yaml",
-                "apiVersion: v1\nkind: Template\nparameters:\n- {name: A, required: true}\n- {name: B, required: true}\n",
+                "apiVersion: v1\nkind: Template\nparameters:\n- {name: A, required: true}\n- {name: B, required: true}\nobjects: []\n",
             )],
             &[
                 "a.yaml:4:3: error: parameters[0]: the parameter `A` is required, and has no value in the stage `default`",

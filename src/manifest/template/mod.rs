@@ -12,6 +12,7 @@ use super::findings::{Findings, Moved};
 use super::pod_template::{items, text_at};
 use super::shape::template::TEMPLATE;
 use super::shape::{Strictness, check};
+use super::slip;
 use super::stage_context::StageContext;
 use crate::model::object::GENERATED;
 use substitute::{Budget, names_a_parameter};
@@ -57,6 +58,7 @@ pub(crate) fn may_be_in(value: &Value) -> bool {
 pub(crate) fn expand(template: &Value, file: &str, context: &StageContext, findings: &mut Findings<'_>) -> Expansion {
     let mut head = template.clone();
     check(&mut head, &TEMPLATE, Strictness::Users, findings);
+    slip::in_template(template, findings);
     let name = match text_at(&head, "/metadata/name") {
         "" => file,
         name => name,

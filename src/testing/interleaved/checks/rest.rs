@@ -193,7 +193,7 @@ fn are_many(orphans: &[(&ConfigKey, &ObservedPod)], known: &BTreeSet<&ConfigKey>
     let known = known.iter().filter(|known| known.project == config.project).count();
     let key = |config: &ConfigKey| ObjectKey { kind: Kind::DeploymentConfig, name: config.name.clone() };
     let owned = known + gone.len();
-    !Prune { gone: gone.into_iter().map(key).collect(), owned, declares_nothing: false }.is_allowed()
+    !Prune { gone: gone.into_iter().map(key).collect(), owned, ..Prune::default() }.is_allowed()
 }
 
 fn serves(what: String) -> Violation {
