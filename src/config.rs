@@ -37,6 +37,8 @@ pub const DEFAULT_POLL: Duration = Duration::from_secs(30);
 /// What `launchway serve` is configured with.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// The file that says so, if one does.
+    pub file: Option<PathBuf>,
     /// Where the API, the page and webhooks are served.
     pub listen: SocketAddr,
     /// The state folder; `None`: the user's own.
@@ -252,6 +254,7 @@ impl Settings {
     /// Some repositories, with every default.
     pub fn of(repositories: impl IntoIterator<Item = RepositorySettings>) -> Self {
         Self {
+            file: None,
             listen: DEFAULT_LISTEN,
             state: None,
             public_url: None,
@@ -266,7 +269,7 @@ impl Settings {
         }
     }
 
-    /// The files that hold secrets of the daemon's own.
+    /// The files that hold secrets of the daemon's own; the configuration may hold some itself.
     pub fn secret_files(&self) -> Vec<PathBuf> {
         let of_repository = |repository: &RepositorySettings| {
             let CredentialFiles { token, password, ssh_key, .. } = repository.credentials.clone();
@@ -277,7 +280,8 @@ impl Settings {
         };
         let tokens = self.tokens.iter().filter_map(|token| token.token.file());
         let sinks = self.sinks.iter().filter_map(|sink| sink.secret.as_ref()?.file());
-        self.repositories.iter().flat_map(of_repository).chain(tokens).chain(sinks).collect()
+        let named = self.repositories.iter().flat_map(of_repository).chain(tokens).chain(sinks);
+        named.chain(self.file.clone()).collect()
     }
 
     /// Reads a file; paths in it are relative to its folder. The files that it names are looked at, too.
@@ -299,8 +303,9 @@ impl Settings {
         if content.len() as u64 > MAX_BYTES {
             return Err(vec![Problem::in_file(&name, "too-large", "a configuration has at most 1 MiB")]);
         }
-        let (settings, mut found, files) = Self::read(&name, &content, path.parent().unwrap_or(Path::new("")))?;
+        let (mut settings, mut found, files) = Self::read(&name, &content, path.parent().unwrap_or(Path::new("")))?;
         found.extend(files.iter().filter_map(NamedFile::problem));
+        settings.file = std::path::absolute(path).ok();
         if found.is_empty() { Ok(settings) } else { Err(fields::sorted(found)) }
     }
 

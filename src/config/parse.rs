@@ -45,6 +45,7 @@ pub(super) fn settings(root: &Field<'_>, folder: &Path) -> Settings {
     let access = root.field("access");
     access.known(&["tokens", "socketGroup"]);
     Settings {
+        file: None,
         listen: listen(&root.field("listen")),
         state: root.field("state").path(folder),
         public_url: http_address(&root.field("publicUrl")),

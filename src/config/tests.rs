@@ -252,6 +252,15 @@ fn a_file_that_cannot_be_read_says_so() {
 }
 
 #[test]
+fn a_configuration_is_itself_a_file_that_may_hold_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("launchway.yaml");
+    std::fs::write(&path, "repositories: [{name: a, url: /a, webhook: {secrets: [hunter2hunter2hunter2]}}]").unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    assert_eq!(Settings::load(&path).unwrap().secret_files(), [path]);
+}
+
+#[test]
 fn files_that_others_can_read_or_that_hold_no_secret_are_refused_all_at_once() {
     use std::os::unix::fs::{PermissionsExt, chown};
     let folder = tempfile::tempdir().unwrap();
