@@ -276,6 +276,8 @@ fn local_runtime(
     let host_allowed: BTreeSet<RepositoryName> = hosts.map(|repository| repository.name.clone()).collect();
     let mut hidden = settings.secret_files();
     hidden.push(state.root().to_owned());
+    // A link in their paths may lead elsewhere later on: where they are now is hidden, too.
+    hidden.extend(hidden.iter().filter_map(|path| path.canonicalize().ok()).collect::<Vec<_>>());
     let limits = settings.repositories.iter().map(|it| (it.name.clone(), launchable_limits(&it.limits)));
     let mut launchables = LaunchableSettings::new(program, hidden.clone());
     (launchables.host_allowed, launchables.limits_by_repository) = (host_allowed, limits.collect());

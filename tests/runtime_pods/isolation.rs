@@ -10,9 +10,10 @@ use std::process::Command;
 
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::pod::Pod;
+use launchway::runtime::local::Allow;
 use serde_json::{Value, json};
 
-use crate::world::{SHIM_VARIABLE, World, number_in, pod, read, shell, with};
+use crate::world::{SHIM_VARIABLE, World, allow_all, number_in, pod, read, shell, with};
 
 /// Says what a try got, if it got something.
 const TRY: &str = r#"
@@ -41,8 +42,16 @@ const BURGLAR: &str = r#"
     try unmounted sh -c 'umount "$STATE"; cat "$STATE/operator-token"'
     try nested unshare --user --map-root-user --mount sh -c 'umount -l "$STATE"; cat "$STATE/operator-token"'
     try written sh -c 'echo x > "$STATE/new" && echo wrote'
+    try moved-nested unshare --user --map-root-user --mount sh -c \
+        'R=${STATE%/*}; umount -l "$R"; mv "$R" "$R-moved" && mv "$R-moved" "$R" && echo moved'
     try sealed sh -c 'chmod u+w . bin bin/launch; echo x >> bin/launch && echo wrote'
     try sealed-new sh -c 'touch bin/new && echo wrote'
+"#;
+
+/// Moves what is above the state, after which it would not be where it is looked for.
+const MOVER: &str = r#"
+    move() { mv "$1" "$1-moved" && mv "$1-moved" "$1" && echo moved; }
+    try above move "${STATE%/*}"
 "#;
 
 /// How much of that succeeds if nothing is in the way.
@@ -70,6 +79,7 @@ const MOUNTED: &str = r#"
     cd /not-there/data; echo y > y; mkdir deep; mv y deep; echo z > "$LAUNCHWAY_MOUNT_DATA/z"; ls
     cat /not-there/login/password; echo
     echo tmp > /tmp/$$.own; mv /tmp/$$.own "$HOME/moved"
+    mv "$STATE/../elsewhere" "$STATE/../there"; mv "$STATE/../there" "$STATE/../elsewhere"
 "#;
 
 fn objects() -> BTreeMap<ObjectKey, Value> {
@@ -160,7 +170,7 @@ async fn isolated_on(machine: Machine) {
     let _listener = UnixListener::bind(world.root().join("launchway.sock")).unwrap();
     let (victim, process) = victim(&world).await;
     let visit = |name: &str, script: &str| visitor(&world, name, script, (&victim, process));
-    let (reader, burglar) = (format!("{TRY}{READER}{NEIGHBOUR}"), format!("{TRY}{BURGLAR}"));
+    let (reader, burglar) = (format!("{TRY}{READER}{NEIGHBOUR}"), format!("{TRY}{BURGLAR}{MOVER}"));
     assert_eq!(told_outside(&world, (&victim, process), &reader).matches("leaked").count(), TRIES);
     assert_eq!(told_outside(&world, (&victim, process), CONNECTION), "connected\n");
     for (name, script) in [("reader", &*reader), ("burglar", &*burglar)] {
@@ -170,7 +180,8 @@ async fn isolated_on(machine: Machine) {
     // The pod reads its Secret; what it prints of it is masked in its log.
     assert_eq!(told(&world, &visit("owner", OWN)).await, "deep\nz\n***\nmoved\n");
     // A command that is run beside the pod's processes is no different.
-    let script = format!("export STATE={}\n{TRY}{READER}cat $LAUNCHWAY_MOUNT_LOGIN/password", world.root().display());
+    let script =
+        format!("export STATE={}\n{TRY}{READER}{MOVER}cat $LAUNCHWAY_MOUNT_LOGIN/password", world.root().display());
     assert_eq!(world.exec(&victim, &["sh", "-c", &script]).await.unwrap(), (0, b"hunter2".to_vec(), Vec::new()));
     if machine == Machine::Whole {
         assert_eq!(told(&world, &visit("mounter", MOUNTED)).await, "deep\nz\n***\n");
@@ -181,6 +192,25 @@ async fn isolated_on(machine: Machine) {
 #[tokio::test]
 async fn a_pod_reaches_what_is_its_own_and_nothing_else() {
     isolated_on(Machine::Whole).await;
+}
+
+#[tokio::test]
+async fn a_volume_of_the_machine_shows_nothing_that_is_hidden_in_it_and_moves_nothing_above_it() {
+    let world = World::new();
+    furnish(&world);
+    let (above, name) = (world.path().parent().unwrap(), world.path().file_name().unwrap().to_string_lossy());
+    let host_paths = vec![above.to_owned()];
+    world.runtime().allow("shop".into(), Allow { host_paths, ..allow_all() });
+    let script = format!(
+        "{TRY}{MOVER}cd /not-there/machine || exit; echo there; cat {name}/elsewhere; STATE=$PWD/{name}/runtime\n{READER}{MOVER}"
+    );
+    let mounts = json!([{"name": "machine", "mountPath": "/not-there/machine"}]);
+    let state = json!([{"name": "STATE", "value": world.root().display().to_string()}]);
+    let container = with(shell(&script), json!({"image": "app", "env": state, "volumeMounts": mounts}));
+    let volumes = json!([{"name": "machine", "hostPath": {"path": above.display().to_string()}}]);
+    let mut visitor = pod(json!({"containers": [container], "volumes": volumes}));
+    visitor.run_once_seconds = Some(60);
+    assert_eq!(told(&world, &visitor).await, "there\nwhat is nobody's\n");
 }
 
 #[test]

@@ -111,6 +111,12 @@ impl<'a> Space<'a> {
         Ok(unmount(self.scratch, UnmountFlags::DETACH)?)
     }
 
+    /// Keeps a folder where it is: a mount point is neither moved nor removed. It shows what it holds, with all that is mounted
+    /// in it.
+    pub(super) fn hold(&self, folder: &Path) -> io::Result<()> {
+        Ok(mount_bind_recursive(folder, folder)?)
+    }
+
     /// Refuses writing to control groups: a process that may move itself out of its own has no limits. Where the machine does
     /// not allow that, limits hold for who keeps them.
     pub(super) fn close_groups(&self) {

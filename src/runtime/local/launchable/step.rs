@@ -57,8 +57,8 @@ fn start(folder: &Folder) -> Result<String, String> {
 fn isolate(folder: &Folder, order: &Order) -> Result<(Isolation, Hiding), String> {
     let scratch = folder.scratch();
     let space = Space::enter(&scratch);
-    let own = vec![Own::at(folder.home(), false)?, Own::at(folder.tree(), false)?];
-    let isolation = Isolation { hidden: order.hidden.clone(), own };
+    let (home, tree) = (Own::at(folder.home(), false)?, Own::at(folder.tree(), false)?);
+    let isolation = Isolation::new(order.hidden.clone(), home, vec![tree])?;
     let hidden = space.and_then(|space| isolation.hide(&space));
     Ok((isolation, if hidden.is_ok() { Hiding::Covered } else { Hiding::Visible }))
 }

@@ -42,7 +42,8 @@ impl Surroundings {
         let scratch = self.dir.scratch();
         // What is opened outside of the namespace cannot be mounted inside.
         let space = Space::enter(&scratch);
-        let isolation = Isolation { hidden: self.record.hidden.clone(), own: self.own()? };
+        let home = Own::at(self.dir.home(), false)?;
+        let isolation = Isolation::new(self.record.hidden.clone(), home, self.own()?)?;
         let (hiding, mounted) = match space.and_then(|space| isolation.hide(&space).map(|()| space)) {
             Ok(mut space) => (Hiding::Covered, space.mount_all(self.mount_points(&isolation.own))),
             Err(problem) => (Hiding::Visible, Err(problem)),
@@ -51,13 +52,13 @@ impl Surroundings {
         Ok(Entered { isolation, hiding, lacking: lacking.map(|problem| self.without_mounts(&problem)) })
     }
 
-    /// Volumes in the order of their mounts, then the home, and what nobody changes: the launchable, and a deployer's way to
+    /// Beside the home: volumes in the order of their mounts, then what nobody changes: the launchable, and a deployer's way to
     /// the daemon.
     fn own(&self) -> Result<Vec<Own>, String> {
         let volume =
             |mount: &Mount| Ok(Own { path: mount.path.clone(), file: mount.open(&self.record)?, read_only: false });
         let launchable = self.image.iter().chain(&self.record.api).map(|path| Own::at(path.clone(), true));
-        self.mounts.iter().map(volume).chain([Own::at(self.dir.home(), false)]).chain(launchable).collect()
+        self.mounts.iter().map(volume).chain(launchable).collect()
     }
 
     fn mount_points<'a>(&self, own: &'a [Own]) -> Vec<MountPoint<'a>> {
