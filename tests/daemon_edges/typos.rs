@@ -104,6 +104,23 @@ fn a_blank_image_that_a_trigger_brings_is_waited_for() {
     let trigger = "{type: ImageChange, imageChangeParams: {containerNames: [main], from: {name: 'web:latest'}}}";
     let web = config("web", "type: Recreate", "{name: main, image: ' '}")
         .replace("  replicas: 1\n", &format!("  replicas: 1\n  triggers: [{{type: ConfigChange}}, {trigger}]\n"));
+#[test]
+fn a_build_that_makes_no_program_or_none_that_can_run_fails_its_deployment_at_once() {
+    let world = World::new(&[]);
+    world.start();
+    for (makes, run, why) in [
+        ("true", "", "there is no file `bin/launch`, and `bin/build` has made none"),
+        ("echo '#!/bin/sh' >bin/launch; chmod 644 bin/launch", "", "`bin/launch` is not executable"),
+        ("touch bin/other", ", command: [bin/server]", "there is no file `bin/server`, and `bin/build` has made none"),
+    ] {
+        world.git.write_program(&world.git.work().join("app/bin/build"), &format!("#!/bin/sh\n{makes}\n"));
+        let web = config("web", "type: Recreate", &format!("{{name: main, image: 'git:app'{run}}}"));
+        let commit = world.git.push_files(&[("web.yaml", &web)]);
+        let told = world.status(&commit, "launchway/default/web", "failure");
+        assert!(told.contains("container `main` cannot start: ") && told.contains(why), "{told}");
+    }
+}
+
     world.git.commit_files(&[("web.yaml", &web)]);
     let plan = world.json(&["plan", &world.git.work().display().to_string()]);
     let change = &plan["changes"][0];

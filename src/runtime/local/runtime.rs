@@ -30,7 +30,7 @@ use crate::runtime::local::pod::record::PodRecord;
 use crate::runtime::local::pod::start::{self, InUse, Surroundings};
 use crate::runtime::local::pod::status::PodStatus;
 use crate::runtime::local::pod::table::{Entry, Table};
-use crate::runtime::local::pod::{exec, result, volume};
+use crate::runtime::local::pod::{exec, images, result};
 use crate::runtime::local::service::table::ServiceTable;
 use crate::runtime::local::shim::changes::ChangesFolder;
 use crate::runtime::local::shim::watch::ShimWatch;
@@ -223,18 +223,7 @@ impl Inner {
 
     fn prepare(&self, pod: &Pod) -> Result<()> {
         self.check(pod)?;
-        let spec = &pod.template.spec;
-        let containers = spec.init_containers.iter().chain(&spec.containers);
-        containers.filter(|container| container.image != HOST_IMAGE).try_for_each(|container| {
-            if container.image.is_empty() {
-                return Err(Failure::stalled(format!(
-                    "the template has no container `{}` with an image",
-                    container.name
-                )));
-            }
-            let user = volume::user_of_container(spec, container);
-            self.options.images.prepare(&pod.repository, &container.image, user)
-        })
+        images::prepare(pod, &*self.options.images)
     }
 
     /// Starts a pod whose record says that it was asked for at `created_at`.

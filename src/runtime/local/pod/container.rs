@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::fs::{Access, access, fchown};
@@ -181,7 +181,7 @@ fn find_program(words: &[String], search_path: &str, folder: &Path, root: Option
         let path = folder.join(command);
         return match (runs(&path), path.is_file()) {
             (true, _) => Ok(path),
-            (false, true) => Err(format!("`{}` is not executable", path.display())),
+            (false, true) => Err(format!("`{}` is not executable", named(&path, root).display())),
             (false, false) => Err(missing(&path, root)),
         };
     }
@@ -192,6 +192,31 @@ fn find_program(words: &[String], search_path: &str, folder: &Path, root: Option
 
 fn runs(path: &Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
+}
+
+/// What its program, of those that a launchable brings along, lacks to be started, before there is a pod: it would be
+/// missing whenever it is tried. What a link, a variable or a volume may lead to is only seen in the pod.
+pub(crate) fn lacks_program(container: &Container, root: &Path) -> Option<String> {
+    let folder = container.working_dir.as_deref().unwrap_or_default();
+    let (folder, word) = container.command.first().map_or(("", ENTRY_POINT), |word| (folder, word));
+    let is_plain = |path: &str| !path.contains('$') && Path::new(path).components().all(is_downwards);
+    let is_mounted = container.volume_mounts.iter().any(|mount| !mount.mount_path.starts_with('/'));
+    if !word.contains('/') || !is_plain(word) || !is_plain(folder) || is_mounted {
+        return None;
+    }
+    let mut way = root.to_owned();
+    let is_linked = Path::new(folder).join(word).components().any(|part| {
+        way.push(part);
+        way.is_symlink()
+    });
+    if is_linked {
+        return None;
+    }
+    find_program(&[word.to_owned()], "", &root.join(folder), Some(root)).err()
+}
+
+fn is_downwards(part: Component<'_>) -> bool {
+    matches!(part, Component::Normal(_) | Component::CurDir)
 }
 
 /// What `bin/build` should have made is known to be missing only now that it has run.
@@ -233,14 +258,19 @@ fn become_command(setting: &Setting, program: &Path, stdin: Stdio) -> String {
     }
     command.env_clear().envs(&setting.variables).current_dir(&setting.surroundings.folder).stdin(stdin);
     let error = command.exec();
-    let image = setting.surroundings.image.as_deref();
-    let named = image.and_then(|image| program.strip_prefix(image).ok()).unwrap_or(program);
+    let named = named(program, setting.surroundings.image.as_deref());
     format!("cannot run `{}`: {}", named.display(), unrunnable::why(program, &error))
+}
+
+/// A program as the launchable names it, which people know, if it is in one.
+fn named<'a>(program: &'a Path, root: Option<&Path>) -> &'a Path {
+    root.and_then(|root| program.strip_prefix(root).ok()).unwrap_or(program)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use std::os::unix::fs::PermissionsExt;
 
     fn file(path: &Path, mode: u32) {
@@ -272,5 +302,41 @@ mod tests {
         std::fs::create_dir(folder.path().join("bin")).unwrap();
         file(&folder.path().join(BUILD), 0o755);
         assert_eq!(said(), "command not found: there is no file `bin/x`, and `bin/build` has made none");
+    }
+
+    #[test]
+    fn a_launchable_lacks_only_what_it_has_to_bring_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("bin")).unwrap();
+        std::os::unix::fs::symlink("/nowhere", folder.path().join("bin/link")).unwrap();
+        file(&folder.path().join("bin/data"), 0o644);
+        file(&folder.path().join("bin/run"), 0o755);
+        let missing = |file: &str| Some(format!("command not found: there is no file `{file}` in the image"));
+        let mounts = json!([{"name": "v", "mountPath": "bin"}]);
+        let table = [
+            (json!({}), missing("bin/launch")),
+            (json!({"workingDir": "bin"}), missing("bin/launch")),
+            (json!({"command": ["bin/data"]}), Some("`bin/data` is not executable".to_owned())),
+            (json!({"command": ["./data"], "workingDir": "bin"}), Some("`bin/./data` is not executable".to_owned())),
+            (json!({"command": ["bin/run", "bin/none"]}), None),
+            (json!({"command": ["bin/none"]}), missing("bin/none")),
+            (json!({"command": ["bin/none"], "volumeMounts": mounts}), None),
+            (
+                json!({"command": ["bin/none"], "volumeMounts": [{"name": "v", "mountPath": "/bin"}]}),
+                missing("bin/none"),
+            ),
+            (json!({"command": ["bin/none"], "workingDir": "/srv"}), None),
+            (json!({"command": ["bin/$(NAME)"]}), None),
+            (json!({"command": ["bin/link"]}), None),
+            (json!({"command": ["bin/link/x"]}), None),
+            (json!({"command": ["../x"]}), None),
+            (json!({"command": ["/no/such"]}), None),
+            (json!({"command": ["none"]}), None),
+        ];
+        for (mut container, expected) in table {
+            container["name"] = json!("main");
+            let parsed: Container = serde_json::from_value(container.clone()).unwrap();
+            assert_eq!(lacks_program(&parsed, folder.path()), expected, "{container}");
+        }
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod environment;
 pub(crate) mod exec;
 pub(crate) mod expand;
 pub(crate) mod follow;
+pub(crate) mod images;
 mod index;
 pub(crate) mod journal;
 pub(crate) mod launch;
