@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::error::{Context, Failure, Result};
 
 /// No token, password or shared secret is longer; a larger file is something else.
@@ -70,9 +72,15 @@ impl SecretSource {
 
 fn read_file(path: &Path) -> Result<Secret> {
     let unusable = |what: &str| Failure::stalled(format!("the secret file `{}` {what}", path.display()));
+    let unreadable = || format!("cannot read the secret file `{}`", path.display());
+    // A pipe would keep us waiting for whoever writes to it.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map(File::from).or_stalled(unreadable)?;
+    if !file.metadata().or_stalled(unreadable)?.is_file() {
+        return Err(unusable("is no regular file"));
+    }
     let mut content = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut content));
-    let length = read.or_stalled(|| format!("cannot read the secret file `{}`", path.display()))?;
+    let length = file.take(MAX_BYTES + 1).read_to_end(&mut content).or_stalled(unreadable)?;
     if length as u64 > MAX_BYTES {
         return Err(unusable(&format!("is larger than {MAX_BYTES} bytes")));
     }
@@ -116,6 +124,17 @@ mod tests {
             std::fs::write(&path, content).unwrap();
             let problem = SecretSource::File(path.clone()).read().unwrap_err().one_line();
             assert!(problem.contains("token`") && !problem.contains("hunter"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+        for path in [pipe, folder.path().to_owned(), "/dev/zero".into()] {
+            let problem = SecretSource::File(path.clone()).read().unwrap_err().one_line();
+            assert_eq!(problem, format!("the secret file `{}` is no regular file", path.display()));
         }
     }
 }

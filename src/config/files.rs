@@ -49,6 +49,10 @@ impl NamedFile {
             Ok(metadata) => metadata,
             Err(error) => return Some(("unreadable", format!("cannot read `{shown}`: {error}"), String::new())),
         };
+        // A pipe would keep whoever reads it waiting, and a device may never end.
+        if !metadata.is_file() {
+            return Some(("unusable", format!("`{shown}` is no regular file"), String::new()));
+        }
         let refused = if self.holds == Holds::Public { TRUSTED } else { PRIVATE };
         // A group that is this process' own may read, as it does what a system's administrator gives to a service.
         let own_group = metadata.gid() == rustix::process::getegid().as_raw();

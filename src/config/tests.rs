@@ -313,6 +313,23 @@ repositories:
 }
 
 #[test]
+fn a_named_file_that_is_none_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+    let path = folder.path().join("launchway.yaml");
+    for field in ["tokenFile", "sshKeyFile", "caFile"] {
+        let credentials = format!("    credentials: {{{field}: pipe}}");
+        let text = format!("repositories:\n  - name: shop\n    url: https://x.example/shop.git\n{credentials}\n");
+        std::fs::write(&path, text).unwrap();
+        let found: Vec<String> = Settings::load(&path).unwrap_err().iter().map(ToString::to_string).collect();
+        let column = credentials.find("pipe").unwrap() + 1;
+        let told = format!("{}:4:{column}: error: `{}` is no regular file", path.display(), pipe.display());
+        assert!(found.contains(&told), "{field}: {found:?}");
+    }
+}
+
+#[test]
 fn a_configuration_with_a_secret_in_it_is_refused_if_others_can_read_it() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
