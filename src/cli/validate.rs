@@ -135,6 +135,32 @@ mod tests {
     }
 
     #[test]
+    fn a_link_out_of_a_launchable_is_found_where_the_launchable_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir_all(path("svc/bin")).expect("made");
+        fs::write(path("svc/main"), "").expect("written");
+        let config = "apiVersion: apps.openshift.io/v1\nkind: DeploymentConfig\nmetadata: {name: web}\nspec:\n  selector: {app: web}\n  \
+                      template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: 'git:svc'}]}}\n";
+        fs::write(path("web.yaml"), config).expect("written");
+        fs::write(path("launchway.yaml"), "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: shop}\n")
+            .expect("written");
+        let found = |target: &str| {
+            fs::remove_file(path("svc/bin/launch")).ok();
+            std::os::unix::fs::symlink(target, path("svc/bin/launch")).expect("linked");
+            check(&[folder.path().to_owned()], None).expect("readable").problems
+        };
+        assert_eq!(found("../main"), []);
+        let problems = found("/bin/true");
+        let is_told = |problem: &Problem| {
+            problem.is_error()
+                && (problem.file.as_str(), problem.line) == ("web.yaml", 6)
+                && problem.message == "the link `svc/bin/launch` leads out of the launchable"
+        };
+        assert!(matches!(&problems[..], [problem] if is_told(problem)), "{problems:?}");
+    }
+
+    #[test]
     fn where_nothing_is_ours_nothing_was_checked() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name);

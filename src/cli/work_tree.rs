@@ -138,6 +138,11 @@ impl Files for WorkTree {
         })
     }
 
+    fn link_target(&self, path: &str) -> Result<Option<String>> {
+        let target = fs::read_link(self.root.join(path)).ok();
+        Ok(target.and_then(|target| target.into_os_string().into_string().ok()))
+    }
+
     fn missing_interpreter(&self, path: &str) -> Option<String> {
         if self.runs_here { local::missing_interpreter(&self.root.join(path)) } else { None }
     }

@@ -405,3 +405,11 @@ fn file_entry(entry: Entry) -> FileEntry {
     };
     FileEntry { path: entry.path, kind, id: entry.id.to_string() }
 }
+
+    fn link_target(&self, path: &str) -> Result<Option<String>> {
+        let link = self.tree.entry(path)?.map(file_entry).filter(|entry| entry.kind == FileKind::Symlink);
+        Ok(match link.map(|link| self.read(&link)).transpose()? {
+            Some(Content::Whole(target)) => String::from_utf8(target).ok(),
+            Some(Content::TooLarge(_)) | None => None,
+        })
+    }

@@ -33,6 +33,14 @@ pub trait Files {
     /// If the tree cannot be read.
     fn kind(&self, path: &str) -> Result<Option<FileKind>>;
 
+    /// Where the symlink at a path leads, as it says itself; `None` where that is not known.
+    ///
+    /// # Errors
+    /// If the tree cannot be read.
+    fn link_target(&self, _path: &str) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// The interpreter that a program names by its `#!` line, where it is known to be missing on the machine that runs pods.
     fn missing_interpreter(&self, _path: &str) -> Option<String> {
         None

@@ -36,6 +36,8 @@ pub(crate) enum Program {
     NotExecutable,
     /// Nothing.
     Missing,
+    /// It is reached by a symbolic link, at this path, that leads out of the launchable.
+    LeadsOut(String),
     /// A script whose interpreter is missing on this machine, which runs pods.
     WithoutInterpreter(String),
 }
@@ -82,15 +84,21 @@ fn inside(word: &str, container: &Value) -> Option<String> {
 impl Program {
     /// Looks for it in the tree. What `bin/build` makes is there later.
     pub(crate) fn at(path: &str, folder: &str, files: &dyn Files) -> Result<Self> {
+        let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
+        for part in parents.chain([path]) {
+            if files.kind(part)? != Some(FileKind::Symlink) {
+                continue;
+            }
+            if files.link_target(part)?.is_some_and(|target| leaves(&target, part, folder)) {
+                return Ok(Self::LeadsOut(part.to_owned()));
+            }
+            if part != path {
+                return Ok(Self::Likely);
+            }
+        }
         let build = image::folder(&format!("./{folder}/{BUILD}")).unwrap_or_default();
         if files.kind(&build)? == Some(FileKind::File { executable: true }) {
             return Ok(Self::Likely);
-        }
-        let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
-        for parent in parents {
-            if files.kind(parent)? == Some(FileKind::Symlink) {
-                return Ok(Self::Likely);
-            }
         }
         Ok(match files.kind(path)? {
             None => Self::Missing,
@@ -98,6 +106,15 @@ impl Program {
             Some(_) => files.missing_interpreter(path).map_or(Self::Likely, Self::WithoutInterpreter),
         })
     }
+}
+
+/// Whether the link at a path leaves the launchable by its first steps. Where it leads after a folder, which may be a link
+/// itself, is not looked at.
+fn leaves(target: &str, link: &str, folder: &str) -> bool {
+    let inside = link.strip_prefix(folder).unwrap_or(link).trim_start_matches('/');
+    let depth = inside.matches('/').count();
+    let parts = target.split('/').filter(|part| !part.is_empty() && *part != ".");
+    target.starts_with('/') || parts.take_while(|part| *part == "..").count() > depth
 }
 
 impl ProgramUse {
@@ -114,6 +131,11 @@ impl ProgramUse {
                     format!("`{path}` needs the interpreter `{interpreter}`, which is missing on this machine"),
                     hint.to_owned(),
                 )
+            }
+            Program::LeadsOut(link) => {
+                let hint = "links may only lead to files of the launchable: commit the program itself, or a script \
+                            that runs what is elsewhere";
+                (format!("the link `{link}` leads out of the launchable"), hint.to_owned())
             }
             Program::NotExecutable => {
                 let hint = format!("`git update-index --chmod=+x {path}`, then commit");

@@ -83,6 +83,12 @@ fn a_program_that_git_does_not_have_as_executable_refuses_its_revision_at_once()
     world.git.git(&["commit", "--quiet", "--message=as the hint says"]);
     world.git.push();
     world.status(&world.git.head(), "launchway/default", "success");
+    let program = world.git.work().join("app/bin/launch");
+    std::fs::remove_file(&program).unwrap();
+    std::os::unix::fs::symlink("/bin/true", &program).unwrap();
+    let commit = world.git.push_files(&[]);
+    let why = world.status(&commit, "launchway/plan", "error");
+    assert!(why.contains("web.yaml:13:29: error:") && why.contains("`app/bin/launch` leads out"), "{why}");
 }
 
 #[test]
@@ -98,12 +104,6 @@ fn what_a_build_has_not_made_is_said_where_it_is_missed() {
     assert!(why.contains("there is no file `bin/migrate`, and `bin/build` has made none"), "{why}");
 }
 
-#[test]
-fn a_blank_image_that_a_trigger_brings_is_waited_for() {
-    let world = World::new(&[]);
-    let trigger = "{type: ImageChange, imageChangeParams: {containerNames: [main], from: {name: 'web:latest'}}}";
-    let web = config("web", "type: Recreate", "{name: main, image: ' '}")
-        .replace("  replicas: 1\n", &format!("  replicas: 1\n  triggers: [{{type: ConfigChange}}, {trigger}]\n"));
 #[test]
 fn a_build_that_makes_no_program_or_none_that_can_run_fails_its_deployment_at_once() {
     let world = World::new(&[]);
@@ -121,6 +121,12 @@ fn a_build_that_makes_no_program_or_none_that_can_run_fails_its_deployment_at_on
     }
 }
 
+#[test]
+fn a_blank_image_that_a_trigger_brings_is_waited_for() {
+    let world = World::new(&[]);
+    let trigger = "{type: ImageChange, imageChangeParams: {containerNames: [main], from: {name: 'web:latest'}}}";
+    let web = config("web", "type: Recreate", "{name: main, image: ' '}")
+        .replace("  replicas: 1\n", &format!("  replicas: 1\n  triggers: [{{type: ConfigChange}}, {trigger}]\n"));
     world.git.commit_files(&[("web.yaml", &web)]);
     let plan = world.json(&["plan", &world.git.work().display().to_string()]);
     let change = &plan["changes"][0];

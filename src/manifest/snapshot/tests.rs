@@ -80,6 +80,10 @@ impl Files for Tree {
     fn kind(&self, path: &str) -> Result<Option<FileKind>> {
         Ok(self.0.get(path).map(|(kind, _)| *kind))
     }
+
+    fn link_target(&self, path: &str) -> Result<Option<String>> {
+        Ok(self.0.get(path).map(|(_, target)| target.clone()))
+    }
 }
 
 fn config(name: &str, image: &str) -> String {
@@ -164,6 +168,40 @@ fn stages_have_their_paths_and_settings() {
         .map(|stage| (stage.name.as_str(), stage.destination.namespace.as_str(), stage.prune, stage.objects.len()))
         .collect();
     assert_eq!(stages, [("dev", "acme-dev", true, 1), ("production", "live", false, 1)]);
+}
+
+#[test]
+fn a_program_that_a_link_takes_out_of_its_launchable_is_refused() {
+    let there = "a.yaml:11:16: error: spec.template.spec.containers[0].image: the link `";
+    let table = [
+        ("web", "web/bin/launch", "/bin/true", true),
+        ("web", "web/bin/launch", "../../other/launch", true),
+        ("web", "web/bin/launch", ".././../web/main", true),
+        ("web", "web/bin/launch", "../main", false),
+        ("web", "web/bin/launch", "main", false),
+        ("web", "web/bin/launch", "../lib/../../../web/main", false), // `lib` may be a link
+        ("web", "web/bin", "/usr/bin", true),
+        ("web", "web/bin", "../tools", true),
+        ("web", "web/bin", "tools", false),
+        ("apps/web", "apps/web/bin/launch", "../../main", true),
+        ("apps/web", "apps/web/bin/launch", "../main", false),
+        (".", "bin/launch", "../main", false),
+        (".", "bin/launch", "../../main", true),
+    ];
+    for (folder, link, target, is_refused) in table {
+        for build in [false, true] {
+            let mut tree = Tree::of(&[("a.yaml", &config("web", &format!("git:{folder}"))), ("main", "1")]);
+            tree.set(&format!("{folder}/main").replace("./", ""), Some("1"));
+            if build && link.ends_with("launch") {
+                tree.set(&link.replace("launch", "build"), Some("1"));
+            }
+            tree.0.insert(link.into(), (FileKind::Symlink, target.into()));
+            let found = messages(&tree.read());
+            let expected = format!("{there}{link}` leads out of the launchable");
+            let is_told = matches!(&found[..], [problem] if problem.starts_with(&expected));
+            assert!(if is_refused { is_told } else { found.is_empty() }, "{link} to {target}: {found:?}");
+        }
+    }
 }
 
 #[test]
