@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::client::Client;
 use super::output::{Exit, Outcome, Output, colored};
-use crate::server::view::RevisionView;
+use crate::server::view::{RepositoryView, RevisionView};
 
 /// How often it asks.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -19,7 +19,8 @@ pub(super) struct Patience {
     pub(super) whole: Duration,
 }
 
-/// Prints every change of a revision's statuses until nothing more will happen, or patience ends.
+/// Prints every change of a revision's statuses until nothing more will happen, or patience ends. As long as the revision is
+/// not known, whoever follows has a sync under way.
 pub(super) async fn follow(
     client: &Client,
     repository: &str,
@@ -31,7 +32,8 @@ pub(super) async fn follow(
     let mut told = BTreeMap::new();
     loop {
         let revision: Option<RevisionView> = client.find(&format!("revisions/{repository}/{commit}")).await?;
-        let allowed = if revision.is_some() { patience.whole } else { patience.first };
+        let is_synced = revision.is_some();
+        let allowed = if is_synced { patience.whole } else { patience.first };
         if let Some(revision) = revision {
             for line in news(&mut told, &revision) {
                 output.line(line)?;
@@ -42,14 +44,29 @@ pub(super) async fn follow(
             }
         }
         if started.elapsed() > allowed {
-            output.line(match told.is_empty() {
-                true => "it was not synced in time: is it pushed to the branch that is watched?",
-                false => "it goes on without us; `launchway status` tells how it ends",
+            output.line(match is_synced {
+                true => "it goes on without us; `launchway status` tells how it ends".to_owned(),
+                false => under_way(problem(client, repository).await?.as_deref()),
             })?;
             return Ok(Exit::Failed); // as for `status --wait`
         }
         tokio::time::sleep(PERIOD).await;
     }
+}
+
+/// What is known to be wrong with a repository; hooks are not told.
+async fn problem(client: &Client, repository: &str) -> Outcome<Option<String>> {
+    if client.is_for_hooks() {
+        return Ok(None);
+    }
+    let known: Option<RepositoryView> = client.find(&format!("repositories/{repository}")).await?;
+    Ok(known.and_then(|repository| repository.problem))
+}
+
+/// Why a revision is not known yet whose sync has not come to its end.
+fn under_way(problem: Option<&str>) -> String {
+    let before = problem.map(|problem| format!("; what is known to be wrong: {problem}")).unwrap_or_default();
+    format!("the sync is still under way; `launchway status` tells what becomes of it{before}")
 }
 
 /// What a revision that has come to rest waits for, a line each.
@@ -109,6 +126,14 @@ mod tests {
         assert_eq!(news(&mut told, &revision(&[("a", "pending"), ("b", "pending")])).len(), 2);
         assert_eq!(news(&mut told, &revision(&[("a", "pending"), ("b", "success")])).len(), 1);
         assert_eq!(news(&mut told, &revision(&[("a", "pending"), ("b", "success")])).len(), 0);
+    }
+
+    #[test]
+    fn a_sync_that_takes_long_is_said_to_with_what_is_known() {
+        let alone = "the sync is still under way; `launchway status` tells what becomes of it";
+        assert_eq!(under_way(None), alone);
+        let told = under_way(Some("cannot reach `x`"));
+        assert_eq!(told, format!("{alone}; what is known to be wrong: cannot reach `x`"));
     }
 
     #[test]
