@@ -393,6 +393,14 @@ impl Files for TreeFiles<'_> {
     fn kind(&self, path: &str) -> Result<Option<FileKind>> {
         Ok(self.tree.entry(path)?.map(|entry| file_entry(entry).kind))
     }
+
+    fn link_target(&self, path: &str) -> Result<Option<String>> {
+        let link = self.tree.entry(path)?.map(file_entry).filter(|entry| entry.kind == FileKind::Symlink);
+        Ok(match link.map(|link| self.read(&link)).transpose()? {
+            Some(Content::Whole(target)) => String::from_utf8(target).ok(),
+            Some(Content::TooLarge(_)) | None => None,
+        })
+    }
 }
 
 fn file_entry(entry: Entry) -> FileEntry {
@@ -405,11 +413,3 @@ fn file_entry(entry: Entry) -> FileEntry {
     };
     FileEntry { path: entry.path, kind, id: entry.id.to_string() }
 }
-
-    fn link_target(&self, path: &str) -> Result<Option<String>> {
-        let link = self.tree.entry(path)?.map(file_entry).filter(|entry| entry.kind == FileKind::Symlink);
-        Ok(match link.map(|link| self.read(&link)).transpose()? {
-            Some(Content::Whole(target)) => String::from_utf8(target).ok(),
-            Some(Content::TooLarge(_)) | None => None,
-        })
-    }

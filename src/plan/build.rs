@@ -215,7 +215,7 @@ fn check_prune(project: &Project, revision: &Revision, all: &Seen<'_>) -> Result
         return Ok(());
     }
     let is_new = |name: &&StageName| all.applied.get(*name).is_none_or(|seen| seen.digests.is_empty());
-    prune.has_new_stage = declared.keys().any(|name| is_new(&name));
+    prune.has_new_stage = declared.keys().any(is_new);
     // What is only being made counts beside what is there, and takes nothing from its weight.
     made.owned += prune.owned;
     made.gone.splice(..0, prune.gone.iter().cloned());
