@@ -180,6 +180,9 @@ fn two_stages_never_meet_in_one_namespace_and_it_is_free_once_one_has_left() {
     assert_eq!(ready_pods(&world), 1);
 
     let renamed = world.git.push_files(&[("shipyard.yaml", &shipyard("qa"))]);
+    let refused = world.status(&renamed, "launchway/plan", "failure");
+    assert!(refused.contains("it has no stage `api-dev` any more"), "{refused}");
+    world.tell(&["sync", "shop", "--allow-prune", &renamed]);
     world.status(&renamed, "launchway/qa", "success");
     eventually("the stage is empty", || world.json(&["get", "dc", "-s", "api-dev"])["items"] == serde_json::json!([]));
     world.tell(&["sync", "other"]);

@@ -99,6 +99,9 @@ const ONE_NAMESPACE: &str = "
     @two declare web image=b replicas=2
     @two push
     settle
+    shipyard api-dev qa
+    push
+    settle
     shipyard qa
     push
     turns 40
