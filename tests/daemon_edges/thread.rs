@@ -347,6 +347,8 @@ fn a_later_stage_is_not_taken_back_from_a_newer_push_by_an_earlier_one() {
     world.status(&second, "launchway/dev/web/test", "running");
     let renamed = SHIPYARD.replace("name: dev", "name: qa").replace("dev.delivery", "qa.delivery");
     let third = pushed(&world, &[("shipyard.yaml", renamed), ("web.yaml", web("3"))]);
+    world.status(&third, "launchway/plan", "failure");
+    world.tell(&["sync", "--allow-prune", &third]);
     world.status(&third, "launchway/production", "success");
     std::fs::write(&go, "").unwrap();
     world.status(&second, "launchway/dev", "success");
