@@ -204,12 +204,7 @@ impl Driver {
         decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided> + Send,
     ) -> Result<Option<T>> {
         let mut answer = None;
-        let kept = &mut answer;
-        let mut decide = move |transition: &mut Transition<'_>| {
-            *kept = Some(decision(transition)?);
-            Ok(())
-        };
-        let is_committed = self.try_commit(records, &mut decide).await?;
+        let is_committed = self.try_commit(records, &mut kept(decision, &mut answer)).await?;
         Ok(answer.filter(|_| is_committed))
     }
 
@@ -251,12 +246,7 @@ impl Driver {
         decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided> + Send,
     ) -> Result<(T, Transaction, Touched)> {
         let mut answer = None;
-        let kept = &mut answer;
-        let mut decide = move |transition: &mut Transition<'_>| {
-            *kept = Some(decision(transition)?);
-            Ok(())
-        };
-        let (transaction, touched) = self.outcome(records, &mut decide).await?;
+        let (transaction, touched) = self.outcome(records, &mut kept(decision, &mut answer)).await?;
         let answer = answer.ok_or_else(|| Failure::stalled("nothing was decided"))?;
         Ok((answer, transaction, touched))
     }
@@ -312,6 +302,17 @@ impl Driver {
     fn count(&self, touched: &Touched) {
         touched.begun.iter().for_each(|kind| self.metrics.run_started(*kind));
         touched.ended.iter().for_each(|(kind, outcome)| self.metrics.run_ended(*kind, *outcome));
+    }
+}
+
+/// A decision that puts its answer by.
+fn kept<T>(
+    decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided>,
+    answer: &mut Option<T>,
+) -> impl FnMut(&mut Transition<'_>) -> Result<(), Undecided> {
+    move |transition| {
+        *answer = Some(decision(transition)?);
+        Ok(())
     }
 }
 
