@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cured::CURED;
 use launchway::testing::interleaved::story::{End, Story};
 
-/// How many seeds are played unless told; `.ci/run interleavings` plays as many as five minutes hold.
+/// How many seeds are played unless told; `.ci/run simulation` plays as many as five minutes hold.
 const SEEDS: u64 = 100;
-/// In how many orders of turns the story of a failure that was put right is played: `.ci/run interleavings` plays a
+/// In how many orders of turns the story of a failure that was put right is played: `.ci/run simulation` plays a
 /// release build, which is ten times as fast.
-const CURED_ORDERS: u64 = if cfg!(debug_assertions) { 8 } else { 40 };
+const CURED_ORDERS: u64 = if cfg!(debug_assertions) { 2 } else { 40 };
 
 /// A number from the environment.
 fn given(name: &str) -> Option<u64> {
