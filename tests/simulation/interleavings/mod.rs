@@ -17,10 +17,10 @@ use cured::CURED;
 use launchway::testing::interleaved::story::{End, Story};
 
 /// How many seeds are played unless told; `.ci/run simulation` plays as many as five minutes hold.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = if cfg!(debug_assertions) { 50 } else { 100 };
 /// In how many orders of turns the story of a failure that was put right is played: `.ci/run simulation` plays a
 /// release build, which is ten times as fast.
-const CURED_ORDERS: u64 = if cfg!(debug_assertions) { 2 } else { 40 };
+const CURED_ORDERS: u64 = if cfg!(debug_assertions) { 1 } else { 40 };
 
 /// A number from the environment.
 fn given(name: &str) -> Option<u64> {
