@@ -207,7 +207,10 @@ impl Mirror {
         let id = oid(there.as_str())?;
         if !opened.contains(there)? {
             match remote.url.local_path() {
-                Some(path) => super::local::import(&git::open_local(path)?, &opened.git, &remote.branch_ref()?, id)?,
+                Some(path) => {
+                    let (source, most) = (git::open_local(path)?, self.most(None));
+                    super::local::import(&source, &opened.git, (&remote.branch_ref()?, id), most)?;
+                }
                 None => drop(self.download(&opened.git, remote, &remote.branch_ref()?, None)?),
             }
         }

@@ -116,7 +116,8 @@ impl Mirror {
         let source = git::open_local(path)?;
         let describe = || format!("cannot read the references of `{}`", path.display());
         let head = existing(source.refname_to_id(reference)).map_err(failed(describe))?;
-        head.map(|head| super::local::import(&source, mirror, reference, head).map(|()| head)).transpose()
+        let most = self.most(most);
+        head.map(|head| super::local::import(&source, mirror, (reference, head), most).map(|()| head)).transpose()
     }
 
     /// Lets go of the heads of all pull requests but some.

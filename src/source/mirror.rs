@@ -134,7 +134,7 @@ impl Mirror {
             return Ok(expected);
         }
         let head = match remote.url.local_path() {
-            Some(path) => fetch_local(mirror, path, &branch)?,
+            Some(path) => fetch_local(mirror, path, &branch, self.most(None))?,
             None => self.download(mirror, remote, &branch, None)?,
         };
         let head = head.ok_or_else(|| vanished(remote))?;
@@ -157,7 +157,7 @@ impl Mirror {
         most: Option<u64>,
     ) -> Result<Option<Oid>> {
         let deadline = Deadline::after(remote.time.transfer, remote.time.idle);
-        let lent = Lent::new(remote, deadline, most.map_or(self.limits.fetch, |most| most.min(self.limits.fetch)));
+        let lent = Lent::new(remote, deadline, self.most(most));
         let explain = |error| lent.explain(error);
         let mut connection = mirror.remote_anonymous(&lent.url()).map_err(explain)?;
         let mut callbacks = RemoteCallbacks::new();
@@ -167,6 +167,11 @@ impl Mirror {
         connection.download(&[name], Some(&mut options)).map_err(explain)?;
         let heads = connection.list().map_err(explain)?;
         Ok(heads.iter().find(|head| head.name() == name).map(git2::RemoteHead::oid))
+    }
+
+    /// How many bytes one fetch may bring, if that is bounded further.
+    pub(super) fn most(&self, most: Option<u64>) -> u64 {
+        most.map_or(self.limits.fetch, |most| most.min(self.limits.fetch))
     }
 
     /// Has a reference of the mirror point at a commit, or removes it.
@@ -228,11 +233,11 @@ fn is_reached(mirror: &git2::Repository, commit: Oid) -> Result<bool, git2::Erro
     Ok(false)
 }
 
-fn fetch_local(mirror: &git2::Repository, path: &Path, branch: &str) -> Result<Option<Oid>> {
+fn fetch_local(mirror: &git2::Repository, path: &Path, branch: &str, most: u64) -> Result<Option<Oid>> {
     let source = git::open_local(path)?;
     let describe = || format!("cannot read the references of `{}`", path.display());
     let head = existing(source.refname_to_id(branch)).map_err(failed(describe))?;
-    head.map(|head| local::import(&source, mirror, branch, head).map(|()| head)).transpose()
+    head.map(|head| local::import(&source, mirror, (branch, head), most).map(|()| head)).transpose()
 }
 
 /// It was there when its head was asked for.

@@ -99,7 +99,7 @@ impl Mirror {
     fn renew_notes(&self, mirror: &git2::Repository, remote: &Remote, attempt: u32) -> Result<Option<Oid>> {
         let describe = || "cannot read the notes in the mirror".to_owned();
         let notes = match remote.url.local_path() {
-            Some(path) => take_over(mirror, path)?,
+            Some(path) => take_over(mirror, path, self.most(None))?,
             None if attempt > 0 => {
                 let notes = self.download(mirror, remote, NOTES_REF, None)?;
                 refuse_others(mirror, notes)?;
@@ -131,13 +131,13 @@ impl Mirror {
 }
 
 /// Brings the notes of a repository on this machine here.
-fn take_over(mirror: &git2::Repository, path: &Path) -> Result<Option<Oid>> {
+fn take_over(mirror: &git2::Repository, path: &Path, most: u64) -> Result<Option<Oid>> {
     let source = git::open_local(path)?;
     let describe = || format!("cannot read the notes in `{}`", path.display());
     let notes = existing(source.refname_to_id(NOTES_REF)).map_err(failed(describe))?;
     refuse_others(&source, notes)?;
     if let Some(notes) = notes {
-        local::import(&source, mirror, NOTES_REF, notes)?;
+        local::import(&source, mirror, (NOTES_REF, notes), most)?;
     }
     Ok(notes)
 }

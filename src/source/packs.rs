@@ -3,7 +3,8 @@
 //! libgit2 has no `gc`. Nothing is ever dropped here, reachable or not: what was deployed may be asked for again.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -16,13 +17,21 @@ use crate::error::{Context as _, Failure, Result};
 const MAX_SMALL_PACKS: usize = 32;
 /// A pack of this size or more is left alone: writing it again costs more than it saves.
 const LARGE_PACK_BYTES: u64 = 16 << 20;
+/// And so is one with an object of this size or more, however small it is packed: to write it again, libgit2 unpacks ten of
+/// them at once.
+const LARGE_OBJECT_BYTES: usize = 8 << 20;
 /// Notes are written as loose objects. About so many are packed, and no more at a time than a fetch can wait for.
 const MAX_LOOSE_OBJECTS: usize = 2048;
 /// Ids spread evenly: what one of the 256 folders holds tells about all, as `git gc --auto` has it.
 const SAMPLE: &str = "17";
 
-/// Writes `objects`, read from `source`, into `target` as one pack.
-pub(super) fn write(source: &git2::Repository, target: &git2::Repository, objects: &[Oid]) -> Result<()> {
+/// Writes `objects`, read from `source`, into `target` as one pack. `take` is asked before so many bytes are written.
+pub(super) fn write(
+    source: &git2::Repository,
+    target: &git2::Repository,
+    objects: &[Oid],
+    take: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<()> {
     if objects.is_empty() {
         return Ok(());
     }
@@ -30,7 +39,27 @@ pub(super) fn write(source: &git2::Repository, target: &git2::Repository, object
     let mut builder = builder(source, objects).map_err(failed(describe))?;
     let folder = target.path().join("objects/pack");
     fs::create_dir_all(&folder).or_transient(describe)?;
-    builder.write(&folder, 0o444).map_err(failed(describe))
+    let mut indexer = git2::Indexer::new(None, &folder, 0o444, false).map_err(failed(describe))?;
+    let mut written = Ok(());
+    let built = builder.foreach(|bytes| {
+        written = take(bytes.len() as u64).and_then(|()| indexer.write_all(bytes).or_transient(describe));
+        written.is_ok()
+    });
+    written?;
+    built.map_err(failed(describe))?;
+    indexer.commit().map(drop).map_err(failed(describe))
+}
+
+/// Those of some objects that must not be unpacked by the dozen.
+pub(super) fn large(repository: &git2::Repository, objects: &[Oid]) -> Result<Vec<Oid>, git2::Error> {
+    let database = repository.odb()?;
+    let mut found = Vec::new();
+    for id in objects {
+        if database.read_header(*id)?.0 >= LARGE_OBJECT_BYTES {
+            found.push(*id);
+        }
+    }
+    Ok(found)
 }
 
 /// A pack of `objects`, to be written somewhere.
@@ -57,19 +86,35 @@ pub(super) fn consolidate(repository: &git2::Repository) -> Result<()> {
     let sizes: Vec<u64> = small.indexes.iter().map(|(bytes, _)| *bytes).collect();
     small.indexes.truncate(if sizes.len() > MAX_SMALL_PACKS { worth_writing_again(&sizes) } else { 0 });
     if own_loose(&objects, SAMPLE)?.len() > MAX_LOOSE_OBJECTS / 256 {
-        small.loose = all_loose(&objects)?;
-    }
-    if small.indexes.is_empty() && small.loose.is_empty() {
-        return Ok(());
+        small.loose = all_loose(repository, &objects)?;
     }
     let mut ids: Vec<Oid> = small.loose.iter().map(|(id, _)| *id).collect();
-    for (_, index) in &small.indexes {
-        ids.extend(read_index(index)?);
+    for (bytes, index) in std::mem::take(&mut small.indexes) {
+        let held = read_index(&index)?;
+        if large_in(repository, &held)?.is_empty() {
+            ids.extend(held);
+            small.indexes.push((bytes, index));
+        } else {
+            let keep = keep(&index);
+            fs::write(&keep, "").or_transient(|| format!("cannot write `{}`", keep.display()))?;
+        }
+    }
+    if ids.is_empty() {
+        return Ok(());
     }
     ids.sort_unstable();
     ids.dedup();
     let kept = write_consolidated(repository, &ids)?;
     remove(&small, &kept)
+}
+
+fn large_in(mirror: &git2::Repository, objects: &[Oid]) -> Result<Vec<Oid>> {
+    large(mirror, objects).map_err(failed(|| format!("cannot read `{}`", mirror.path().display())))
+}
+
+/// The file that says, to Git as well, that a pack is left alone.
+fn keep(index: &Path) -> PathBuf {
+    index.with_extension("keep")
 }
 
 /// How many of the smallest packs are made one, given the sizes of all, smallest first: at least half of them, up to
@@ -114,16 +159,19 @@ fn small_packs(objects: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let indexes = list(&objects.join("pack"))?.into_iter().filter(|path| path.extension() == Some("idx".as_ref()));
     let mut small: Vec<_> = indexes
         .filter_map(|path| Some((fs::metadata(path.with_extension("pack")).ok()?.len(), path)))
-        .filter(|(bytes, _)| *bytes < LARGE_PACK_BYTES)
+        .filter(|(bytes, index)| *bytes < LARGE_PACK_BYTES && !keep(index).exists())
         .collect();
     small.sort();
     Ok(small)
 }
 
-fn all_loose(objects: &Path) -> Result<Vec<(Oid, PathBuf)>> {
+fn all_loose(mirror: &git2::Repository, objects: &Path) -> Result<Vec<(Oid, PathBuf)>> {
     let mut found = Vec::new();
     for folder in 0..=255_u8 {
-        found.extend(own_loose(objects, &format!("{folder:02x}"))?);
+        let mut own = own_loose(objects, &format!("{folder:02x}"))?;
+        let large = large_in(mirror, &own.iter().map(|(id, _)| *id).collect::<Vec<_>>())?;
+        own.retain(|(id, _)| !large.contains(id));
+        found.extend(own);
     }
     found.truncate(MAX_LOOSE_OBJECTS);
     Ok(found)
@@ -151,23 +199,78 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<_>>().or_transient(describe)
 }
 
-/// The ids in a pack's index of version 2: a header of 8 bytes, 256 counts of 4 bytes of which the last is the total,
-/// then the ids, sorted.
+/// All ids in a pack's index.
 fn read_index(path: &Path) -> Result<Vec<Oid>> {
-    const TABLE: usize = 8 + 256 * 4;
-    let describe = || format!("cannot read `{}`", path.display());
-    let damaged = || Failure::stalled(format!("the pack index `{}` is damaged", path.display()));
-    let mut file = fs::File::open(path).or_transient(describe)?;
-    let mut table = [0; TABLE];
-    file.read_exact(&mut table).or_stalled(describe)?;
-    let total = table.last_chunk().map(|bytes| u32::from_be_bytes(*bytes)).unwrap_or_default();
-    if !table.starts_with(b"\xfftOc\0\0\0\x02") {
-        return Err(damaged());
+    let mut index = Index::open(path)?;
+    index.ids(0..index.total())
+}
+
+/// Those of some objects that a pack has, by its index.
+pub(super) fn held(index: &Path, objects: &[Oid]) -> Result<Vec<Oid>> {
+    let mut index = Index::open(index)?;
+    let mut objects = objects.to_vec();
+    objects.sort_unstable();
+    let (mut range, mut ids, mut found) = (0..0, Vec::new(), Vec::new());
+    for id in objects {
+        let beside = index.beside(id);
+        if beside != range {
+            (range, ids) = (beside.clone(), index.ids(beside)?);
+        }
+        if ids.binary_search(&id).is_ok() {
+            found.push(id);
+        }
     }
-    let mut ids = Vec::new();
-    file.take(u64::from(total) * 20).read_to_end(&mut ids).or_transient(describe)?;
-    let ids: Vec<Oid> = ids.chunks_exact(20).filter_map(|bytes| Oid::from_bytes(bytes).ok()).collect();
-    if u32::try_from(ids.len()) == Ok(total) { Ok(ids) } else { Err(damaged()) }
+    Ok(found)
+}
+
+/// A pack's index of version 2: a header of 8 bytes, then for each first byte of an id how many ids begin with it or one
+/// before, 4 bytes each, then the ids, sorted.
+struct Index<'a> {
+    path: &'a Path,
+    file: fs::File,
+    counts: Vec<u32>,
+}
+
+impl<'a> Index<'a> {
+    const HEADER: &'static [u8; 8] = b"\xfftOc\0\0\0\x02";
+    const TABLE: usize = Self::HEADER.len() + 256 * 4;
+
+    fn open(path: &'a Path) -> Result<Self> {
+        let describe = || format!("cannot read `{}`", path.display());
+        let mut file = fs::File::open(path).or_transient(describe)?;
+        let mut table = [0; Self::TABLE];
+        file.read_exact(&mut table).or_stalled(describe)?;
+        let (header, table) = table.split_at(Self::HEADER.len());
+        let counts = table.as_chunks().0.iter().map(|bytes| u32::from_be_bytes(*bytes)).collect();
+        let index = Self { path, file, counts };
+        if header == Self::HEADER { Ok(index) } else { Err(index.damaged()) }
+    }
+
+    fn damaged(&self) -> Failure {
+        Failure::stalled(format!("the pack index `{}` is damaged", self.path.display()))
+    }
+
+    fn total(&self) -> u32 {
+        self.counts.last().copied().unwrap_or_default()
+    }
+
+    /// Where the ids are that begin as this one.
+    fn beside(&self, id: Oid) -> Range<u32> {
+        let first = usize::from(id.as_bytes().first().copied().unwrap_or_default());
+        let count = |at: usize| self.counts.get(at).copied().unwrap_or_default();
+        first.checked_sub(1).map_or(0, count)..count(first)
+    }
+
+    fn ids(&mut self, range: Range<u32>) -> Result<Vec<Oid>> {
+        let describe = || format!("cannot read `{}`", self.path.display());
+        let count = range.end.saturating_sub(range.start);
+        let begin = Self::TABLE as u64 + u64::from(range.start) * 20;
+        self.file.seek(SeekFrom::Start(begin)).or_transient(describe)?;
+        let mut ids = Vec::new();
+        (&self.file).take(u64::from(count) * 20).read_to_end(&mut ids).or_transient(describe)?;
+        let ids: Vec<Oid> = ids.chunks_exact(20).filter_map(|bytes| Oid::from_bytes(bytes).ok()).collect();
+        if u32::try_from(ids.len()) == Ok(count) { Ok(ids) } else { Err(self.damaged()) }
+    }
 }
 
 #[cfg(test)]

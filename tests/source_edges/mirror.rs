@@ -1,6 +1,6 @@
 //! Mirrors: what is taken over, what survives, how packs are kept few.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
@@ -8,6 +8,7 @@ use launchway::error::Class;
 use launchway::model::ids::CommitId;
 use launchway::source::{Limits, Mirror, Remote, RemoteUrl, Repository, default_branch, remote_head, without_branch};
 
+use crate::source_edges::notes::most_memory;
 use crate::support::git::GitFixture;
 use crate::support::git_http::GitHttp;
 
@@ -156,6 +157,93 @@ fn packs_are_left_alone_while_someone_reads() {
     push_and_fetch(&fixture, &remote, &mirror, "40");
     assert!(packs(&fixture) <= 2);
     assert_eq!(read(&mirror, &first), b"0");
+}
+
+/// Writes a file of so many bytes, nearly all of them zero and so nearly nothing once it is packed.
+fn write_hollow(path: &Path, first: u8, bytes: u64) {
+    fs::write(path, [first]).expect("written");
+    File::options().write(true).open(path).and_then(|file| file.set_len(bytes)).expect("a sparse file");
+}
+
+#[test]
+fn large_files_of_a_path_are_taken_over_without_being_unpacked() {
+    for (name, packed_from) in [("each a file of its own", "100"), ("in a pack", "1")] {
+        let fixture = GitFixture::new();
+        let (remote, mirror) = (local(&fixture.bare()), mirror(&fixture));
+        for repository in [fixture.work(), fixture.bare()] {
+            fixture.git_in(&repository, &["config", "core.bigFileThreshold", "1m"]);
+        }
+        fixture.git_in(&fixture.bare(), &["config", "receive.unpackLimit", packed_from]);
+        push_and_fetch(&fixture, &remote, &mirror, "1");
+        let files = ["a", "b", "c", "d"];
+        for file in files {
+            write_hollow(&fixture.work().join(file), file.as_bytes()[0], 40 << 20);
+        }
+        let before = most_memory();
+        let commit = push_and_fetch(&fixture, &remote, &mirror, "2");
+        assert!(most_memory() - before < 100_000, "{name}: {before} KiB before, {} KiB after", most_memory());
+        assert_eq!(read(&mirror, &commit), b"2");
+        for file in files {
+            let size = ["cat-file", "-s", &format!("{commit}:{file}")];
+            assert_eq!(fixture.git_in(&fixture.path("mirror.git"), &size), (40 << 20).to_string(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_a_path_brings_at_once_is_bounded_as_over_a_network() {
+    let limits = Limits { fetch: 2 << 20, ..Limits::default() };
+    for (name, is_local) in [("path.git", true), ("http.git", false)] {
+        let fixture = GitFixture::new();
+        let server = GitHttp::start(fixture.root());
+        let over_http = Remote::new(RemoteUrl::parse(&server.url("origin.git"), false).expect("a url"), "main");
+        let remote = if is_local { local(&fixture.bare()) } else { over_http };
+        let mirror = Mirror::open_or_create(&fixture.path(name), limits).expect("a mirror");
+        let small = push_and_fetch(&fixture, &remote, &mirror, name);
+        // One that is written into a pack, and one that is linked.
+        for mebibytes in [3, 9] {
+            let mut state = 1_u64;
+            let noise = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(mebibytes);
+                state.to_be_bytes()[0]
+            });
+            let bytes: Vec<u8> = noise.take(usize::try_from(mebibytes).expect("few") << 20).collect();
+            fs::write(fixture.work().join("noise"), bytes).expect("written");
+            fixture.push_files(&[("app/version", name)]);
+            let head = remote_head(&remote).expect("a look").expect("a branch");
+            let failure = mirror.fetch(&remote, &head).expect_err("too much");
+            assert_eq!(failure.class(), Class::Stalled);
+            assert!(failure.one_line().contains("sends more than 2097152 bytes at once"), "{}", failure.one_line());
+            assert!(failure.hint_text().is_some_and(|hint| hint.contains("limits: {fetch: …}")));
+            assert!(
+                !mirror.is_at(&remote, &head).expect("readable") && mirror.is_at(&remote, &small).expect("readable")
+            );
+        }
+        let raised = Mirror::open_or_create(&fixture.path(name), Limits::default()).expect("a mirror");
+        let head = remote_head(&remote).expect("a look").expect("a branch");
+        assert_eq!(raised.fetch(&remote, &head).expect("a fetch"), head);
+    }
+}
+
+#[test]
+fn packs_with_large_files_are_not_unpacked_to_be_consolidated() {
+    let fixture = GitFixture::new();
+    let (remote, mirror, path) = (local(&fixture.bare()), mirror(&fixture), fixture.path("mirror.git"));
+    push_and_fetch(&fixture, &remote, &mirror, "1");
+    for number in 0..40 {
+        let file = fixture.path("hollow");
+        write_hollow(&file, number, 12 << 20);
+        let file = file.display().to_string();
+        let store = ["-c", "core.bigFileThreshold=1m", "hash-object", "-w", "--no-filters", &file];
+        fixture.git_in(&path, &store);
+    }
+    let before = most_memory();
+    for round in 0..40 {
+        push_and_fetch(&fixture, &remote, &mirror, &round.to_string());
+    }
+    assert!(most_memory() - before < 100_000, "{before} KiB before, {} KiB after", most_memory());
+    assert!((41..80).contains(&packs(&fixture)), "{}", packs(&fixture));
+    assert_eq!(fixture.git_in(&path, &["fsck", "--strict", "--no-dangling"]), "");
 }
 
 #[test]

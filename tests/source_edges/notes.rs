@@ -319,7 +319,7 @@ fn the_size_of_a_note_is_known_before_it_is_unpacked() {
 }
 
 /// The most memory that this process has had, in KiB.
-fn most_memory() -> u64 {
+pub(crate) fn most_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("a status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse().expect("a number")

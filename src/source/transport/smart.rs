@@ -5,6 +5,7 @@
 //! libgit2 never sees them. What goes wrong is kept in the session, because libgit2's errors carry only text.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -94,6 +95,12 @@ fn refused(remote: &Remote, words: &str) -> Failure {
         .because(words)
 }
 
+/// The refusal of what is larger than a fetch may be.
+pub(in crate::source) fn too_much(from: impl Display, most: u64) -> Failure {
+    Failure::stalled(format!("`{from}` sends more than {most} bytes at once"))
+        .hint("if it is as large as that, raise `limits: {fetch: …}` of the repository")
+}
+
 impl Drop for Lent {
     fn drop(&mut self) {
         sessions().remove(&self.number);
@@ -119,12 +126,7 @@ impl Session {
     fn received(&self, length: usize) -> io::Result<usize> {
         let bytes = u64::try_from(length).unwrap_or(u64::MAX);
         let spent = self.left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        spent.map(|_left| length).map_err(|_left| self.keep(self.too_much()))
-    }
-
-    fn too_much(&self) -> Failure {
-        Failure::stalled(format!("`{}` sends more than {} bytes at once", self.remote.url, self.most))
-            .hint("if it is as large as that, raise `limits: {fetch: …}` of the repository")
+        spent.map(|_left| length).map_err(|_left| self.keep(too_much(&self.remote.url, self.most)))
     }
 
     fn checked<T>(&self, result: Result<T>) -> io::Result<T> {
