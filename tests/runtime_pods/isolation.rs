@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use launchway::model::object::{Kind, ObjectKey};
+use launchway::model::outcome::{FailureReason, PodOutcome};
 use launchway::model::pod::Pod;
 use launchway::runtime::local::Allow;
 use serde_json::{Value, json};
@@ -196,21 +197,42 @@ async fn a_pod_reaches_what_is_its_own_and_nothing_else() {
 
 #[tokio::test]
 async fn a_volume_of_the_machine_shows_nothing_that_is_hidden_in_it_and_moves_nothing_above_it() {
+    volume_above_the_state_on(Machine::Whole).await;
+}
+
+/// A pod that has a folder of the machine that holds the state folder, or a part of it.
+async fn volume_above_the_state_on(machine: Machine) {
     let world = World::new();
     furnish(&world);
-    let (above, name) = (world.path().parent().unwrap(), world.path().file_name().unwrap().to_string_lossy());
+    let (above, name) = (world.path().parent().unwrap(), world.path().file_name().unwrap().to_str().unwrap());
     let host_paths = vec![above.to_owned()];
     world.runtime().allow("shop".into(), Allow { host_paths, ..allow_all() });
+    let visitor = |pod_name: &str, script: &str, sub_path: &str| {
+        let mounts = json!([{"name": "machine", "mountPath": "/not-there/machine", "subPath": sub_path}]);
+        let state = json!([{"name": "STATE", "value": world.root().display().to_string()}]);
+        let container = with(shell(script), json!({"image": "app", "env": state, "volumeMounts": mounts}));
+        let volumes = json!([{"name": "machine", "hostPath": {"path": above.display().to_string()}}]);
+        let mut visitor = pod(json!({"containers": [container], "volumes": volumes}));
+        visitor.id.name = pod_name.into();
+        visitor.run_once_seconds = Some(60);
+        visitor
+    };
+    let folder = if machine == Machine::Whole { "/not-there/machine" } else { "$LAUNCHWAY_MOUNT_MACHINE" };
     let script = format!(
-        "{TRY}{MOVER}cd /not-there/machine || exit; echo there; cat {name}/elsewhere; STATE=$PWD/{name}/runtime\n{READER}{MOVER}"
+        "{TRY}{MOVER}cd \"{folder}\" || exit; echo there; cat {name}/elsewhere; STATE=$PWD/{name}/runtime\n{READER}{MOVER}"
     );
-    let mounts = json!([{"name": "machine", "mountPath": "/not-there/machine"}]);
-    let state = json!([{"name": "STATE", "value": world.root().display().to_string()}]);
-    let container = with(shell(&script), json!({"image": "app", "env": state, "volumeMounts": mounts}));
-    let volumes = json!([{"name": "machine", "hostPath": {"path": above.display().to_string()}}]);
-    let mut visitor = pod(json!({"containers": [container], "volumes": volumes}));
-    visitor.run_once_seconds = Some(60);
-    assert_eq!(told(&world, &visitor).await, "there\nwhat is nobody's\n");
+    assert_eq!(told(&world, &visitor("above", &script, "")).await, "there\nwhat is nobody's\n");
+    // The state folder itself, what is in it, and what would be made in it; by its own path, and by a link that leads there.
+    std::os::unix::fs::symlink("runtime", world.file("way-in")).unwrap();
+    for (number, inside) in ["runtime", "runtime/pods", "runtime/made", "way-in", "way-in/made"].iter().enumerate() {
+        let script = format!("{TRY}try inside ls -A \"{folder}\"");
+        let visitor = visitor(&format!("inside-{number}"), &script, &format!("{name}/{inside}"));
+        world.start_with(&visitor, &objects()).await;
+        let PodOutcome::Failed { reason, message, .. } = world.ended(&visitor).await else { panic!("{inside}") };
+        assert_eq!(reason, FailureReason::StartError, "{inside}: {message}");
+        assert!(message.contains("is in launchway's state folder, which no pod gets"), "{inside}: {message}");
+    }
+    assert!(!world.root().join("made").exists());
 }
 
 #[test]
@@ -263,4 +285,5 @@ async fn stand_in_of_a_machine() {
 #[ignore = "started by a test above, as a process of its own"]
 async fn stand_in_of_a_machine_without_namespaces() {
     isolated_on(Machine::WithoutNamespaces).await;
+    volume_above_the_state_on(Machine::WithoutNamespaces).await;
 }

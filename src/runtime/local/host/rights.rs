@@ -10,6 +10,7 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, make_bitflags,
 };
 
+use super::beneath;
 use super::isolation::Own;
 
 /// The newest version whose rights are known here; an older kernel has fewer, and uses those.
@@ -36,6 +37,11 @@ pub(super) fn give_up(hidden: &[PathBuf], own: &[Own]) -> Result<Option<i32>, io
             rules = allow(rules, &path, all)?;
         }
         for Own { file, read_only, .. } in own {
+            // A volume of the machine: what lies in it beside a hidden folder is allowed already, and nothing else is.
+            let real = fs::read_link(beneath::path_of(file))?;
+            if hidden.iter().any(|folder| folder.starts_with(&real)) {
+                continue;
+            }
             // A socket may be asked where nothing may be changed.
             let rights = if *read_only { AccessFs::from_read(KNOWN) | AccessFs::ResolveUnix } else { all };
             rules = rules.add_rule(PathBeneath::new(file, rights)).map_err(io::Error::other)?;

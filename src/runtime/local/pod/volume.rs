@@ -52,15 +52,17 @@ impl Mount {
     pub(crate) fn open(&self, record: &PodRecord) -> Result<OwnedFd, String> {
         let (name, folder) = &self.volume;
         let base = beneath::open_place(folder).map_err(|error| format!("volume `{name}`: {error}"))?;
+        let opened = match self.sub_path.as_os_str().is_empty() {
+            true => base,
+            false => beneath::open_below(base.as_fd(), &self.sub_path)
+                .map_err(|error| wrong_sub_path(name, &self.sub_path, &error))?,
+        };
         let from_machine = find(record, name).is_some_and(|volume| volume.host_path.is_some());
         if from_machine {
-            let real = fs::read_link(beneath::path_of(&base)).map_err(|error| format!("volume `{name}`: {error}"))?;
+            let real = fs::read_link(beneath::path_of(&opened)).map_err(|error| format!("volume `{name}`: {error}"))?;
             allowed_host_path(record, &real).map_err(|problem| format!("volume `{name}`: {problem}"))?;
         }
-        if self.sub_path.as_os_str().is_empty() {
-            return Ok(base);
-        }
-        beneath::open_below(base.as_fd(), &self.sub_path).map_err(|error| wrong_sub_path(name, &self.sub_path, &error))
+        Ok(opened)
     }
 }
 
@@ -322,12 +324,28 @@ fn make_sub_paths(record: &PodRecord, dir: &PodDir, container: &Container) -> Re
     let user = effective_user(record, container);
     for (mount, path) in container.volume_mounts.iter().map(|mount| (mount, sub_path(mount))) {
         let Some(volume) = find(record, &mount.name).filter(|_| !path.as_os_str().is_empty()) else { continue };
-        let mode = Users::of(record, &mount.name).mode(SHARED);
-        let made = beneath::open_place(&folder(record, dir, volume))
-            .and_then(|base| beneath::make_folders(base.as_fd(), &path, mode, (user.run_as_user, user.run_as_group)));
-        made.map_err(|error| wrong_sub_path(&volume.name, &path, &error))?;
+        let wrong = |error: io::Error| wrong_sub_path(&volume.name, &path, &error);
+        let base = beneath::open_place(&folder(record, dir, volume)).map_err(wrong)?;
+        if volume.host_path.is_some() {
+            // Nothing is made where it could not be mounted.
+            let real = real_below(&base, &path).map_err(wrong)?;
+            allowed_host_path(record, &real).map_err(|problem| format!("volume `{}`: {problem}", volume.name))?;
+        }
+        let (mode, owner) = (Users::of(record, &mount.name).mode(SHARED), (user.run_as_user, user.run_as_group));
+        beneath::make_folders(base.as_fd(), &path, mode, owner).map_err(wrong)?;
     }
     Ok(())
+}
+
+/// Where a path below an open folder really is, or would be.
+fn real_below(base: &OwnedFd, path: &Path) -> io::Result<PathBuf> {
+    let opened = |there: &Path| Some((there.to_owned(), beneath::open_below(base.as_fd(), there).ok()?));
+    let found = path.ancestors().filter(|there| !there.as_os_str().is_empty()).find_map(opened);
+    let (there, real) = match &found {
+        Some((there, file)) => (there.as_path(), fs::read_link(beneath::path_of(file))?),
+        None => (Path::new(""), fs::read_link(beneath::path_of(base))?),
+    };
+    Ok(path.strip_prefix(there).map_or(real.clone(), |rest| real.join(rest)))
 }
 
 /// The home folder belongs to the user of the pod's first container, or is open to all users that the pod has.
