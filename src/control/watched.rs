@@ -46,6 +46,8 @@ pub struct Watched {
     synced: AtomicBool,
     /// When the last sync came to its end that found out what the head is; 0 before the first.
     looked_at: AtomicI64,
+    /// What is wrong with it, as long as that cannot be written down.
+    unwritten: Mutex<Option<String>>,
 }
 
 impl std::fmt::Debug for Watched {
@@ -77,6 +79,7 @@ impl Watched {
             snapshot: Mutex::default(),
             synced: AtomicBool::new(false),
             looked_at: AtomicI64::new(0),
+            unwritten: Mutex::default(),
         }
     }
 
@@ -161,7 +164,7 @@ impl Watched {
     /// If the store fails.
     pub async fn remember(self: &Arc<Self>, driver: &Driver, problem: Option<String>, first: bool) -> Result<()> {
         let now = driver.clock.now();
-        self.change(driver, |state| {
+        let written = self.change(driver, |state| {
             let (url, branch) = (self.remote.url.to_string(), self.branch_or(&state.branch));
             let is_news = first || state.problem != problem || (&state.url, &state.branch) != (&url, &branch);
             if is_news {
@@ -170,8 +173,18 @@ impl Watched {
                 state.synced_at = Some(now);
             }
             is_news
-        })
-        .await
+        });
+        let written = written.await;
+        // A full disk takes this as little as what is wrong.
+        let unwritten = written.as_ref().err().map(|failure| problem.unwrap_or_else(|| failure.one_line()));
+        *self.unwritten.lock().unwrap_or_else(PoisonError::into_inner) = unwritten;
+        written
+    }
+
+    /// What is wrong with it, given what is written down of it.
+    pub fn problem(&self, state: &RepositoryState) -> Option<String> {
+        let unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+        unwritten.clone().or_else(|| state.problem.clone())
     }
 
     /// Changes what is remembered of the repository; `change` says whether it changed anything.

@@ -93,9 +93,16 @@ impl Query {
     }
 
     fn repository_view(&self, state: &RepositoryState) -> RepositoryView {
-        let view = RepositoryView::from(state);
-        let Some(watched) = &self.watched else { return view };
-        view.with_watching(watched.get(&state.name).map(|watched| watched.looked_at()))
+        let Some(watched) = &self.watched else { return RepositoryView::from(state) };
+        let looked_at = watched.get(&state.name).map(|watched| watched.looked_at());
+        RepositoryView::from(&self.as_it_is(state.clone())).with_watching(looked_at)
+    }
+
+    /// A repository as it is remembered, with what could not be written down of it.
+    fn as_it_is(&self, state: RepositoryState) -> RepositoryState {
+        let watched = self.watched.as_ref().and_then(|watched| watched.get(&state.name));
+        let problem = watched.map_or_else(|| state.problem.clone(), |watched| watched.problem(&state));
+        RepositoryState { problem, ..state }
     }
 
     /// What the last webhooks of a watched repository came to, newest first.

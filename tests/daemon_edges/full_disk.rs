@@ -33,6 +33,12 @@ fn state(world: &World) -> PathBuf {
     PathBuf::from(format!("/proc/{}/root{}", world.pid(), world.state().display()))
 }
 
+/// What a verb tells of this daemon.
+fn told(world: &World, arguments: &[&str]) -> String {
+    let told = world.launchway().args(arguments).env("LAUNCHWAY_STATE", state(world)).output().unwrap();
+    String::from_utf8(told.stdout).unwrap()
+}
+
 /// Writes until nothing more fits.
 fn fill(world: &World) -> PathBuf {
     let path = state(world).join("filling");
@@ -60,10 +66,18 @@ fn a_disk_that_is_full_when_something_is_pushed_delays_it_and_loses_nothing() {
     eventually("the full disk is told", || {
         world.log().contains("disk is full") || world.log().contains("No space left")
     });
+    for verb in [["repository", "list"], ["why", "dc/web"]] {
+        eventually(&format!("{verb:?} says so"), || {
+            let told = told(&world, &verb);
+            told.contains("disk is full") || told.contains("No space left")
+        });
+    }
+    assert!(told(&world, &["repository", "list"]).contains(" Failed "));
     assert!(world.daemon_lives() && world.notes(&commit).get("launchway/default").is_none_or(|it| it.0 != "success"));
     assert_eq!(ready(&world), pod, "what runs keeps running");
     fs::remove_file(filling).unwrap();
     world.status(&commit, "launchway/default", "success");
+    eventually("nothing is wrong", || told(&world, &["repository", "list"]).contains(" Ready "));
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl Operator {
         watcher.requests.request_and_wait().await;
         let state = self.driver.store.repository(repository).await?.map(|state| state.value);
         let Some(state) = state else { return Ok(said("synced".into())) };
-        if let Some(problem) = state.problem {
+        if let Some(problem) = watcher.watched.problem(&state) {
             return Err(Refusal::Failed(Failure::transient(problem)));
         }
         let at = state.seen.map_or_else(String::new, |seen| format!(" at {}", seen.short()));

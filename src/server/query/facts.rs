@@ -36,7 +36,7 @@ impl Query {
         let (repository, head) = match repository {
             Some(name) => {
                 let head = self.store.outlines(&name, 1).await?.into_iter().next();
-                (self.store.repository(&name).await?.map(|state| state.value), head)
+                (self.store.repository(&name).await?.map(|state| self.as_it_is(state.value)), head)
             }
             None => (None, None),
         };
