@@ -186,6 +186,7 @@ fn human_revision(revision: &RevisionView, plan: Option<&PlanView>) -> String {
         ("Repository", revision.repository.clone()),
         ("Result", colored(&revision.result)),
         ("Problems", revision.problems.join("; ")),
+        ("Warnings", revision.warnings.join("; ")),
     ]);
     if let Some(plan) = plan {
         text.push_str(&format!("\n{}\n", heading("Plan")));

@@ -114,6 +114,7 @@ mod tests {
             plan: None,
             carriers: Vec::new(),
             problems: Vec::new(),
+            warnings: Vec::new(),
             statuses: states.iter().map(status).collect(),
             goes_on: false,
             waits: Vec::new(),

@@ -195,6 +195,7 @@ impl WatchedProposals {
             descends: true,
             declared: Ok(Arc::clone(&composed.project)),
             lifted: Vec::new(),
+            warnings: Vec::new(),
         };
         let read = Read { head, problems: Vec::new() };
         let foreseen = foresee(&self.driver, &watcher.watched, read, &Release::default(), |_| Ok(())).await?;

@@ -9,7 +9,7 @@ use crate::engine::sync::{self as decision, Head};
 use crate::error::{Class, Context, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync::{self, Read, Revisions, Synced};
-use crate::manifest::{self, Content, FileEntry, FileKind, Files, LARGEST};
+use crate::manifest::{self, Content, FileEntry, FileKind, Files, LARGEST, Problem};
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::project::Project;
 use crate::model::state::{RepositoryState, RevisionResult};
@@ -21,6 +21,9 @@ use async_trait::async_trait;
 /// to be read, which is one of minutes where it is large. Other machines have times of their own, in `source`.
 pub(super) const QUESTION: Duration = Duration::from_secs(10);
 pub(super) const READING: Duration = Duration::from_secs(3600);
+
+/// The most warnings that are kept with a revision.
+const MAX_WARNINGS: usize = 20;
 
 /// A repository that is watched.
 pub struct Watched {
@@ -311,7 +314,8 @@ impl Watched {
             }
             Err(failure) => return Err(failure),
         };
-        let head = Head { commit, subject: info.subject, descends, declared, lifted: Vec::new() };
+        let (lifted, warnings) = (Vec::new(), warnings(&problems));
+        let head = Head { commit, subject: info.subject, descends, declared, lifted, warnings };
         Ok((Read { head, problems }, snapshot))
     }
 
@@ -414,6 +418,17 @@ impl Files for TreeFiles<'_> {
             Some(Content::TooLarge(_)) | None => None,
         })
     }
+}
+
+/// What may not be meant so, each on a line; how much more there is, if that is more than a person reads.
+fn warnings(problems: &[Problem]) -> Vec<String> {
+    let all = problems.iter().filter(|problem| !problem.is_error());
+    let mut told: Vec<String> = all.clone().take(MAX_WARNINGS).map(ToString::to_string).collect();
+    let more = all.count() - told.len();
+    if more > 0 {
+        told.push(format!("{more} more, which `launchway validate` shows"));
+    }
+    told
 }
 
 fn file_entry(entry: Entry) -> FileEntry {

@@ -61,6 +61,8 @@ pub struct Head {
     pub declared: Result<Arc<Project>, Vec<String>>,
     /// What people let go on although its file says `paused`.
     pub lifted: Vec<Lifted>,
+    /// What may not be meant so in its files, each on a line.
+    pub warnings: Vec<String>,
 }
 
 /// What a person allows for one revision.
@@ -343,6 +345,7 @@ fn revision(transition: &Transition<'_>, watched: &Watched, head: &Head, result:
         result,
         summary: None,
         again: 0,
+        warnings: head.warnings.clone(),
     }
 }
 

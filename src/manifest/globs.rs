@@ -4,10 +4,20 @@ use serde_json::Value;
 
 use super::findings::Findings;
 use super::pod_template::items;
+use super::problem::{Problem, field_path};
+use crate::model::object::Location;
 
 /// Paths that match one of some globs. Matching takes time in proportion to path and glob: no glob has more than ten groups.
 #[derive(Debug, Default)]
-pub(crate) struct Globs(Vec<String>);
+pub(crate) struct Globs(Vec<Glob>);
+
+/// One of them, and where it is said.
+#[derive(Debug, Default)]
+struct Glob {
+    text: String,
+    pointer: String,
+    location: Location,
+}
 
 impl Globs {
     /// Reads the list at `pointer` of a document. What is no glob is told, and matches nothing.
@@ -15,14 +25,14 @@ impl Globs {
         let mut globs = Vec::new();
         for (index, glob) in items(value, pointer) {
             let Some(text) = glob.as_str() else { continue };
+            let pointer = format!("{pointer}/{index}");
             match check(text) {
-                Ok(()) => globs.push(text.to_owned()),
+                Ok(()) => {
+                    let location = findings.location(&pointer);
+                    globs.push(Glob { text: text.to_owned(), pointer, location });
+                }
                 Err(problem) => {
-                    findings.error(
-                        &format!("{pointer}/{index}"),
-                        "invalid",
-                        format!("`{text}` is not a glob: {problem}"),
-                    );
+                    findings.error(&pointer, "invalid", format!("`{text}` is not a glob: {problem}"));
                 }
             }
         }
@@ -30,7 +40,25 @@ impl Globs {
     }
 
     pub(crate) fn is_match(&self, path: &str) -> bool {
-        self.0.iter().any(|glob| fast_glob::glob_match(glob, path))
+        self.0.iter().any(|glob| glob.is_match(path))
+    }
+
+    /// Warns of those that match none of the paths of files that declare something.
+    pub(crate) fn idle(&self, paths: &[&str]) -> Vec<Problem> {
+        self.0.iter().filter(|glob| !paths.iter().any(|path| glob.is_match(path))).map(Glob::idle).collect()
+    }
+}
+
+impl Glob {
+    fn is_match(&self, path: &str) -> bool {
+        fast_glob::glob_match(&self.text, path)
+    }
+
+    fn idle(&self) -> Problem {
+        let message = format!("no file that declares something matches `{}`", self.text);
+        let mut problem = Problem::error(&self.location, "no-match", message).warning();
+        (problem.pointer, problem.field) = (self.pointer.clone(), field_path(&self.pointer));
+        problem.hint("paths begin at the root of the repository; `*` stops at a slash, `**` is any folders")
     }
 }
 
@@ -62,7 +90,7 @@ mod tests {
         ];
         for (glob, path, matches) in table {
             assert_eq!(check(glob), Ok(()));
-            assert_eq!(Globs(vec![glob.to_owned()]).is_match(path), matches, "{glob} {path}");
+            assert_eq!(Glob { text: glob.to_owned(), ..Glob::default() }.is_match(path), matches, "{glob} {path}");
         }
     }
 

@@ -229,6 +229,9 @@ pub struct RevisionState {
     /// How often it was read before; each time is a new attempt at it.
     #[serde(default)]
     pub again: u32,
+    /// What may not be meant so in its files, each on a line, and no more of it than a person reads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl RevisionState {

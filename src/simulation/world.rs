@@ -304,7 +304,8 @@ impl Push {
     pub(crate) fn read(&self) -> Read {
         let (commit, subject) = (commit(self.number), format!("push {}", self.number));
         let declared = Ok(self.project.clone());
-        Read { head: Head { commit, subject, descends: true, declared, lifted: Vec::new() }, problems: Vec::new() }
+        let (lifted, warnings) = (Vec::new(), Vec::new());
+        Read { head: Head { commit, subject, descends: true, declared, lifted, warnings }, problems: Vec::new() }
     }
 }
 

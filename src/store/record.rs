@@ -168,6 +168,8 @@ pub(super) struct RevisionRecord {
     result: ResultRecord,
     summary: Option<PlanSummary>,
     again: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -194,6 +196,7 @@ impl RevisionRecord {
             result,
             summary: state.summary.clone(),
             again: state.again,
+            warnings: state.warnings.clone(),
         };
         (record, plan)
     }
@@ -219,6 +222,7 @@ impl RevisionRecord {
             result,
             summary: self.summary,
             again: self.again,
+            warnings: self.warnings,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! A typo never deletes: what was declared runs on, and `validate`, `plan` and the commit say what was meant.
 
-use crate::support::daemon::{World, config, hook, sleeper};
+use crate::support::daemon::{World, complaint, config, hook, sleeper};
 
 const SERVICE: &str =
     "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 8099}]}\n";
@@ -154,4 +154,20 @@ fn a_hook_in_an_unknown_container_is_a_warning_and_fails_by_its_policy_when_it_r
         "{said}"
     );
     world.deploy(&[("web.yaml", &in_sidecar("Ignore"))], "success");
+}
+
+#[test]
+fn a_glob_that_finds_nothing_is_told_where_files_are_checked_planned_and_deployed() {
+    let world = World::new(&[]);
+    world.start();
+    let project = "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: shop}\nspec:\n  include: ['*.yaml', 'deply/**']\n";
+    let web = sleeper("web", "type: Recreate", "1");
+    let commit = world.deploy(&[("launchway.yaml", project), ("web.yaml", &web)], "success");
+    let folder = world.git.work().display().to_string();
+    for arguments in [["validate", &folder], ["plan", &folder], ["describe", &format!("revision/{commit}")]] {
+        let said = world.run(&arguments);
+        let said = String::from_utf8_lossy(&said.stdout).into_owned() + &complaint(&said);
+        let expected = ["launchway.yaml:5:", "warning: ", "no file that declares something matches `deply/**`"];
+        assert!(expected.iter().all(|words| said.contains(words)), "{arguments:?}: {said}");
+    }
 }

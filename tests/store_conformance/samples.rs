@@ -193,6 +193,7 @@ pub(crate) fn planned(plan: Plan) -> RevisionState {
         result: RevisionResult::Planned(Box::new(plan)),
         summary: None,
         again: 0,
+        warnings: vec!["web.yaml:1:1: warning: unknown".into()],
     }
 }
 

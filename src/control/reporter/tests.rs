@@ -131,6 +131,7 @@ impl Desk {
                 result: RevisionResult::Broken { problems: vec!["app.yaml:1:1: error".into()] },
                 summary: None,
                 again: 0,
+                warnings: Vec::new(),
             };
             inputs.push(Input::Write(Box::new(Write::Revision(Box::new(revision)))));
             inputs.push(Input::Report(repository.into(), commit(number)));

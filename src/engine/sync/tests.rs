@@ -25,7 +25,14 @@ fn watched() -> Watched {
 
 fn head(commit: &str, lines: &[&str]) -> Head {
     let declared = Ok(Arc::new(project(lines)));
-    Head { commit: commit.into(), subject: "colors".into(), descends: true, declared, lifted: Vec::new() }
+    Head {
+        commit: commit.into(),
+        subject: "colors".into(),
+        descends: true,
+        declared,
+        lifted: Vec::new(),
+        warnings: Vec::new(),
+    }
 }
 
 fn rewritten(commit: &str) -> Head {
@@ -265,6 +272,7 @@ fn a_revision_that_is_read_again_keeps_what_its_readers_were_told() {
         result: result.clone(),
         summary: None,
         again: 0,
+        warnings: Vec::new(),
     };
     let first = match &acts {
         RevisionResult::Planned(plan) => Some(summary(plan)),

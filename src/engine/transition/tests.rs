@@ -227,7 +227,8 @@ fn whoever_follows_services_statuses_and_plans_is_woken() {
     let result = RevisionResult::Planned(Box::new(plan(&project(&["shipyard dev"]), "c2", &BTreeMap::new())));
     let (repository, commit, subject) = (RepositoryName::new("repo"), CommitId::new("c2"), String::new());
     let again = 0;
-    let revision = RevisionState { repository, commit, subject, at: NOW, result, summary: None, again };
+    let revision =
+        RevisionState { repository, commit, subject, at: NOW, result, summary: None, again, warnings: Vec::new() };
     let inputs =
         [Input::Write(Box::new(Write::Revision(Box::new(revision)))), Input::Report("repo".into(), "c2".into())];
     let made = taken(&Memory::default(), &inputs);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::file;
-use super::{Changed, Options};
+use super::{Changed, FileMap, Options};
 use crate::error::Result;
 use crate::manifest::discover::{chart_of, is_read, is_under};
 use crate::manifest::files::{Absence, FileEntry, Files};
@@ -100,6 +100,13 @@ impl Layout {
             }
         }
         Ok(problems)
+    }
+
+    /// Warns of what `spec.include` names in vain, given the files of stages that declare something or are wrong.
+    pub(super) fn idle_globs(&self, files: &FileMap) -> Vec<Problem> {
+        let Some(include) = &self.settings.include else { return Vec::new() };
+        let of_stages = files.keys().map(|path| &**path);
+        include.idle(&of_stages.chain(self.files.iter().map(String::as_str)).collect::<Vec<_>>())
     }
 
     /// Whether a changed path may change the layout itself.

@@ -270,6 +270,7 @@ fn outcome(layout: &Layout, missing: Vec<Problem>, files: &FileMap, assembled: &
     let of_files = files.values().flat_map(|file| file.problems());
     let mut problems: Vec<_> = layout.problems.iter().chain(of_files).chain(&assembled.problems).cloned().collect();
     problems.extend(missing);
+    problems.extend(layout.idle_globs(files));
     if layout.is_strict() {
         for problem in problems.iter_mut().filter(|problem| problem.code == "unknown-key") {
             problem.severity = Severity::Error;

@@ -439,6 +439,39 @@ fn unknown_keys_in_users_formats_are_warnings_unless_the_project_is_strict() {
 }
 
 #[test]
+fn a_glob_that_finds_nothing_is_told_with_its_place() {
+    let project = |include: &str| {
+        format!("apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {{name: a}}\nspec:\n  include: {include}\n")
+    };
+    let idle = |column: u32, glob: &str| {
+        format!(
+            "launchway.yaml:5:{column}: warning: spec.include[1]: no file that declares something matches `{glob}` (paths \
+             begin at the root of the repository; `*` stops at a slash, `**` is any folders)"
+        )
+    };
+    for (include, expected) in [
+        ("['deploy/**', 'web/**']", vec![idle(26, "web/**")]),
+        ("['deploy/**', '*.yml']", vec![idle(26, "*.yml")]),
+        ("['**/web.yaml', 'deploy/service.*']", vec![]),
+        ("['deploy/*.yaml', 'shipyard.yaml', 'launchway.yaml']", vec![]),
+    ] {
+        let mut tree = shop();
+        tree.set("launchway.yaml", Some(&project(include)));
+        tree.set("shipyard.yaml", Some(SHIPYARD));
+        let snapshot = tree.read();
+        assert_eq!(messages(&snapshot), expected, "{include}");
+        assert!(snapshot.project().project.is_some(), "it is deployed all the same");
+    }
+    let mut tree = shop();
+    tree.set("launchway.yaml", Some(&project("['deploy/**', 'later/*.yaml']")));
+    let before = (tree.read(), tree.clone());
+    assert_eq!(messages(&before.0).len(), 1);
+    tree.set("later/map.yaml", Some("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n"));
+    let after = before.0.update(&tree.changed_since(&before.1), &tree, &options()).expect("readable");
+    assert_eq!(messages(&after), [] as [&str; 0]);
+}
+
+#[test]
 fn two_stages_cannot_share_a_namespace() {
     let tree = Tree::of(&[
         ("shipyard.yaml", SHIPYARD),
@@ -468,6 +501,7 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
                 project("{strict: true}"),
                 project("{stages: {dev: {path: d}, production: {path: p}}}"),
                 project("{exclude: ['d/*']}"),
+                project("{include: ['d/web.*', '**/map.yaml', 'shipyard.yaml']}"),
                 project("{stages: {production: {parameters: {COLOR: red}}}}"),
                 project("{stages: {production: {runtime: kubernetes}}}"),
                 "a: [".into(),

@@ -24,6 +24,7 @@ fn revision() -> RevisionState {
         result: RevisionResult::Broken { problems: Vec::new() },
         summary: None,
         again: 0,
+        warnings: Vec::new(),
     }
 }
 

@@ -106,6 +106,7 @@ fn revision(stages: Vec<StagePlan>, statuses: StatusDetail) -> RevisionState {
         result: RevisionResult::Planned(Box::new(plan)),
         summary: None,
         again: 0,
+        warnings: Vec::new(),
     }
 }
 

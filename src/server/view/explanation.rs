@@ -443,6 +443,7 @@ mod tests {
             result,
             summary: None,
             again: 0,
+            warnings: Vec::new(),
         }
     }
 

@@ -31,6 +31,9 @@ pub struct RevisionView {
     pub carriers: Vec<String>,
     /// What is wrong with it, each on a line.
     pub problems: Vec<String>,
+    /// What may not be meant so in its files, each on a line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// What is written on it, by context, and on earlier revisions that bring what it declares as well; left out of lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statuses: Vec<StatusView>,
@@ -91,6 +94,7 @@ impl RevisionView {
             plan,
             carriers: carriers.into_iter().map(ToString::to_string).collect(),
             problems,
+            warnings: state.warnings.clone(),
             statuses: told.statuses.iter().map(|status| StatusView::new(status, &state.commit)).collect(),
             goes_on: told.goes_on,
             waits: told.waits.iter().map(WaitView::from).collect(),

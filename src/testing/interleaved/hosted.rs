@@ -44,8 +44,11 @@ fn read(commit: &Commit, descends: bool) -> Read {
         true => Err(vec!["web.yaml:1: this is no YAML".to_owned()]),
         false => Ok(commit.project.clone()),
     };
-    let (subject, lifted) = (format!("push {}", commit.id.short()), Vec::new());
-    Read { head: Head { commit: commit.id.clone(), subject, descends, declared, lifted }, problems: Vec::new() }
+    let (subject, lifted, warnings) = (format!("push {}", commit.id.short()), Vec::new(), Vec::new());
+    Read {
+        head: Head { commit: commit.id.clone(), subject, descends, declared, lifted, warnings },
+        problems: Vec::new(),
+    }
 }
 
 /// The runs that a sync would start now if the head were pushed again; nothing if it would be refused.
