@@ -1,4 +1,4 @@
-//! `launchway exec dc/NAME -- COMMAND`.
+//! `launchway exec TARGET -- COMMAND`.
 
 mod conversation;
 mod here;
@@ -15,11 +15,12 @@ use self::printer::Printer;
 use super::arguments::Global;
 use super::client::Client;
 use super::output::{Complaint, Exit, Outcome, Output, remark};
-use super::target::{ConfigName, config_path};
+use super::target::{self, ConfigName, Target, config_path};
 use crate::error::{Context, Failure};
 use crate::runtime::exec::Terminal;
 use crate::server::api::exec::ExecRequest;
 use crate::server::frame::{Ending, PROTOCOL};
+use crate::server::view::{ConfigView, List, PodView};
 
 /// What is understood by most terminals.
 const USUAL_TERMINAL: &str = "xterm";
@@ -27,13 +28,13 @@ const USUAL_TERMINAL: &str = "xterm";
 /// Run a command beside the processes of a pod
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway exec dc/web -s dev -- env\n  launchway exec dc/web -it -- bash\n  launchway exec dc/db -i -- psql shop < dump.sql\n\nExits with the command's exit code, or 128 + the number of the signal that ended it."
+    after_help = "Examples:\n  launchway exec dc/web -s dev -- env\n  launchway exec dc/web -it -- bash\n  launchway exec pod/web-3-1 -- ps\n  launchway exec dc/db -i -- psql shop < dump.sql\n\nExits with the command's exit code, or 128 + the number of the signal that ended it."
 )]
 pub(super) struct Arguments {
-    /// The deployment config
-    #[arg(value_name = "dc/NAME")]
-    config: ConfigName,
-    /// In this pod [default: one that is ready]
+    /// Where: dc/NAME or pod/NAME
+    #[arg(value_name = "TARGET")]
+    target: Target,
+    /// In this pod of the deployment config [default: one that is ready]
     #[arg(long, value_name = "NAME")]
     pod: Option<String>,
     /// In this container [default: the first]
@@ -52,13 +53,13 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
     let client = Client::to_act(global).await?;
-    let config = arguments.config.find(&client, global).await?;
-    let Arguments { command, pod, container, stdin, .. } = arguments;
+    let (config, pod) = find(arguments, &client, global).await?;
+    let Arguments { command, container, stdin, .. } = arguments;
     let terminal = terminal(arguments)?;
     let raw = terminal.is_some() && *stdin;
     let request = ExecRequest {
         command: command.clone(),
-        pod: pod.clone(),
+        pod,
         container: container.clone(),
         stdin: *stdin,
         terminal: terminal.clone(),
@@ -82,6 +83,42 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         }
         Ending::Problem(problem) => Err(Complaint::from(Failure::transient(problem))),
     }
+}
+
+/// The deployment config that is meant, and which of its pods, if that was said.
+async fn find(arguments: &Arguments, client: &Client, global: &Global) -> Outcome<(ConfigView, Option<String>)> {
+    match (&arguments.target, &arguments.pod) {
+        (Target::Config(name), pod) => Ok((ConfigName(name.clone()).find(client, global).await?, pod.clone())),
+        (Target::Pod(name), None) => Ok((config_of_pod(name, client, global).await?, Some(name.clone()))),
+        (Target::Pod(_), Some(_)) => {
+            let failure = Failure::stalled("`--pod` is for a deployment config");
+            Err(Complaint::usage(failure.hint("leave it out, or name dc/NAME")))
+        }
+        (Target::Run(_) | Target::Revision(_) | Target::ImageStream(_), _) => {
+            Err(Complaint::usage(Failure::stalled("commands run in pods: name dc/NAME or pod/NAME")))
+        }
+    }
+}
+
+/// The deployment config whose pod has a name. Namespaces may have pods of one name.
+async fn config_of_pod(name: &str, client: &Client, global: &Global) -> Outcome<ConfigView> {
+    let chosen = target::chosen(client, global.repository.as_deref()).await?;
+    let pods: List<PodView> = client.get("pods", &[("stage", global.stage.as_deref())]).await?;
+    let mut pods = pods.items.into_iter().filter(|pod| pod.name == name).peekable();
+    if pods.peek().is_none() {
+        let failure = Failure::stalled(format!("there is no pod `{name}`"));
+        return Err(Complaint::failed(failure.hint("`launchway get pods` lists them")));
+    }
+    let mut found = Vec::new();
+    for pod in pods {
+        let Some(config) = &pod.config else {
+            let failure = Failure::stalled(format!("pod `{name}` is of a hook or a task"));
+            return Err(Complaint::failed(failure.hint("commands run in the pods of deployment configs")));
+        };
+        let configs = target::applied(config, client, global, &chosen).await?;
+        found.extend(configs.into_iter().filter(|config| config.namespace == pod.namespace));
+    }
+    target::only(found, &format!("pod `{name}`{}", target::among(&chosen)), target::place)
 }
 
 /// The terminal that the command is to have, like the one here. As with `kubectl`, one that is not here is no error.

@@ -63,7 +63,6 @@ impl ConfigName {
     pub(super) async fn find(&self, client: &Client, global: &Global) -> Outcome<ConfigView> {
         let chosen = chosen(client, global.repository.as_deref()).await?;
         let found = applied(&self.0, client, global, &chosen).await?;
-        let place = |config: &ConfigView| format!("-r {} -s {}", config.repository, config.stage);
         only(found, &format!("deployment config `{}`{}", self.0, among(&chosen)), place)
     }
 }
@@ -83,6 +82,11 @@ pub(super) async fn applied(
     }
     found.items.retain(|config| may_be_of(chosen, &config.repository));
     Ok(found.items)
+}
+
+/// How a deployment config is chosen among several of its name.
+pub(super) fn place(config: &ConfigView) -> String {
+    format!("-r {} -s {}", config.repository, config.stage)
 }
 
 /// Where a deployment config is in the API.

@@ -117,6 +117,22 @@ fn what_cannot_run_is_said_and_who_ran_what_is_on_record() {
 }
 
 #[test]
+fn a_pod_is_named_as_for_its_logs() {
+    let world = deployed();
+    for pod in ["pod/web-1-0", "pods/web-1-0"] {
+        let name = world.tell(&["exec", pod, "--", "sh", "-c", "echo $POD_NAME"]);
+        assert_eq!(name, "web-1-0\n", "{pod}");
+    }
+    let refused = |arguments: &[&str], code, words: &str| {
+        assert_refused(&world, &[&["exec"], arguments, &["--", "true"]].concat(), code, &[words]);
+    };
+    refused(&["pod/web-2-0"], 1, "there is no pod `web-2-0`");
+    refused(&["pod/web-1-0", "-s", "other"], 1, "no ");
+    refused(&["pod/web-1-0", "--pod", "web-1-0"], 2, "`--pod` is for a deployment config");
+    refused(&["run/shop/dev/web-1"], 2, "commands run in pods");
+}
+
+#[test]
 fn over_tcp_it_needs_a_token_that_may_act() {
     let world = deployed();
     let server = format!("http://{}", world.address());
