@@ -10,29 +10,31 @@ use crate::model::object::{Kind, ObjectKey};
 /// A kind that is read, with its API versions; the one to write comes first.
 struct Known {
     kind: &'static str,
+    /// The word that `kubectl` and `oc` take for it, if they do.
+    short: &'static str,
     versions: &'static [&'static str],
 }
 
-const fn known(kind: &'static str, versions: &'static [&'static str]) -> Known {
-    Known { kind, versions }
+const fn known(kind: &'static str, short: &'static str, versions: &'static [&'static str]) -> Known {
+    Known { kind, short, versions }
 }
 
 const CORE: &[&str] = &["v1"];
 const OWN: &[&str] = &["launchway.dev/v1"];
 const KNOWN: [Known; 13] = [
-    known("DeploymentConfig", &["apps.openshift.io/v1", "v1"]),
-    known("Deployment", &["apps/v1"]),
-    known("Service", CORE),
-    known("Endpoints", CORE),
-    known("ConfigMap", CORE),
-    known("Secret", CORE),
-    known("PersistentVolumeClaim", CORE),
-    known("List", CORE),
-    known("Template", &["template.openshift.io/v1", "v1"]),
-    known("ImageStream", &["image.openshift.io/v1", "v1"]),
-    known("Task", OWN),
-    known("Hook", OWN),
-    known("Project", OWN),
+    known("DeploymentConfig", "dc", &["apps.openshift.io/v1", "v1"]),
+    known("Deployment", "deploy", &["apps/v1"]),
+    known("Service", "svc", CORE),
+    known("Endpoints", "ep", CORE),
+    known("ConfigMap", "cm", CORE),
+    known("Secret", "", CORE),
+    known("PersistentVolumeClaim", "pvc", CORE),
+    known("List", "", CORE),
+    known("Template", "", &["template.openshift.io/v1", "v1"]),
+    known("ImageStream", "is", &["image.openshift.io/v1", "v1"]),
+    known("Task", "", OWN),
+    known("Hook", "", OWN),
+    known("Project", "", OWN),
 ];
 
 /// Kubernetes' own word, which only resembles one of those.
@@ -53,6 +55,10 @@ impl Known {
 
     /// The one that was meant by a word that is none of them.
     fn meant_by(kind: &str) -> Option<&'static Known> {
+        let short = KNOWN.iter().find(|known| !known.short.is_empty() && known.short.eq_ignore_ascii_case(kind));
+        if short.is_some() {
+            return short;
+        }
         let near = (kind != NO_SLIP).then(|| nearest(kind, KNOWN.iter().map(|known| known.kind)))?;
         near.and_then(Self::named)
     }
@@ -259,6 +265,13 @@ mod tests {
             ("{apiVersion: apps.openshift.io/v1, kind: DeploymentConfg}", "1:42", "did you mean `DeploymentConfig`?"),
             ("{apiVersion: v1, kind: service}", "1:24", "did you mean `Service`?"),
             ("{apiVersion: v1, kind: Endpoint}", "1:24", "did you mean `Endpoints`?"),
+            ("{apiVersion: v1, kind: svc}", "1:24", "did you mean `Service`?"),
+            ("{apiVersion: v1, kind: DC}", "1:24", "did you mean `DeploymentConfig`?"),
+            ("{kind: cm, metadata: {name: a}, data: {}}", "1:8", "did you mean `ConfigMap`?"),
+            // Letters that only look like those.
+            ("{apiVersion: v1, kind: Ѕервісе}", "1:24", "did you mean `Service`?"),
+            ("{apiVersion: v1, kind: Ѕеrvісе}", "1:24", "did you mean `Service`?"),
+            ("{аріVersіоn: v1, kіnd: Service}", "1:2", "did you mean `apiVersion`?"),
             ("{apiVersion: v1, kind: Lst, items: []}", "1:24", "did you mean `List`?"),
             ("{apiVersion: v2, kind: Service}", "1:14", "did you mean `v1`?"),
             ("{apiVersion: v1beta3, kind: Service}", "1:14", "did you mean `v1`?"),
@@ -314,6 +327,8 @@ mod tests {
             "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {}}",
             "{version: '3', services: {web: {image: a}}}",
             "{kind: service, port: 80}",
+            "{kind: svc, port: 80}",
+            "{apiVersion: example.org/v1, kind: svc, metadata: {name: a}}",
             "{kid: Service, kty: RSA}",
             "{name: a, spec: {}, data: {}}",
             "[{kind: Service}]",
