@@ -178,7 +178,8 @@ fn find_program(words: &[String], search_path: &str, folder: &Path, root: Option
     }
     let command = words.first().filter(|command| !command.is_empty()).ok_or("the command is empty")?;
     if command.contains('/') {
-        let path = folder.join(command);
+        // Without the `.` of `./run` in its middle, which nobody wrote there.
+        let path: PathBuf = folder.join(command).components().collect();
         return match (runs(&path), path.is_file()) {
             (true, _) => Ok(path),
             (false, true) => Err(format!("`{}` is not executable", named(&path, root).display())),
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!(found("run").unwrap(), folder.path().join("run"));
         assert_eq!(found("./run").unwrap(), folder.path().join("./run"));
         assert!(found("none").unwrap_err().contains("/nowhere"));
-        assert!(found("./none").unwrap_err().contains(&format!("{path}/./none")));
+        assert!(found("./none").unwrap_err().contains(&format!("`{path}/none`")));
         assert!(found("./data").unwrap_err().contains("not executable"));
         assert!(found("").is_err());
     }
@@ -317,9 +318,10 @@ mod tests {
             (json!({}), missing("bin/launch")),
             (json!({"workingDir": "bin"}), missing("bin/launch")),
             (json!({"command": ["bin/data"]}), Some("`bin/data` is not executable".to_owned())),
-            (json!({"command": ["./data"], "workingDir": "bin"}), Some("`bin/./data` is not executable".to_owned())),
+            (json!({"command": ["./data"], "workingDir": "bin"}), Some("`bin/data` is not executable".to_owned())),
             (json!({"command": ["bin/run", "bin/none"]}), None),
             (json!({"command": ["bin/none"]}), missing("bin/none")),
+            (json!({"command": ["./none"], "workingDir": "./bin/."}), missing("bin/none")),
             (json!({"command": ["bin/none"], "volumeMounts": mounts}), None),
             (
                 json!({"command": ["bin/none"], "volumeMounts": [{"name": "v", "mountPath": "/bin"}]}),
