@@ -202,8 +202,9 @@ fn check_prune(project: &Project, revision: &Revision, all: &Seen<'_>) -> Result
         prune.owned += seen.digests.len() - seen.configs.keys().filter(leaves).count();
         let before = prune.gone.len();
         prune.gone.extend(all.differing(name).filter(|key| !stays(key)).cloned());
-        if !declared.contains_key(name) && prune.gone.len() > before {
-            prune.stages.push((name.clone(), prune.gone.len() - before));
+        let there = prune.gone.get(before..).unwrap_or_default();
+        if !declared.contains_key(name) && !there.is_empty() {
+            prune.stages.push((name.clone(), there.to_vec()));
         }
         let is_owned = |key: &&ObjectKey| seen.digests.binary_search_by(|owned| owned.key.cmp(key)).is_ok();
         let makes: BTreeSet<&ObjectKey> = seen.under_way.values().flat_map(UnderWay::makes).collect();

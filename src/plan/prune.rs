@@ -15,8 +15,8 @@ pub struct Prune {
     pub owned: usize,
     /// Whether it declares no object at all, which is a mistake more often than a wish.
     pub declares_nothing: bool,
-    /// Stages that it has no longer, with how many objects go with each.
-    pub stages: Vec<(StageName, usize)>,
+    /// Stages that it has no longer, with what goes with each.
+    pub stages: Vec<(StageName, Vec<ObjectKey>)>,
     /// Whether it has a stage in which nothing was: the name of one that is gone has changed, or is misspelt.
     pub has_new_stage: bool,
 }
@@ -30,21 +30,23 @@ impl Prune {
     }
 
     /// A stage that does not go by itself: it would take much with it, or would come back under another name.
-    fn refused_stage(&self) -> Option<&(StageName, usize)> {
-        self.stages.iter().find(|(_, gone)| *gone > FEW || self.has_new_stage)
+    fn refused_stage(&self) -> Option<&(StageName, Vec<ObjectKey>)> {
+        self.stages.iter().find(|(_, gone)| gone.len() > FEW || self.has_new_stage)
     }
 
     /// Why it may not, for people.
     pub fn refusal(&self, commit: &str) -> String {
-        let mut names: Vec<String> = self.gone.iter().take(5).map(ToString::to_string).collect();
-        if self.gone.len() > names.len() {
-            names.push(format!("{} more", self.gone.len() - names.len()));
-        }
-        let (gone, owned, names) = (self.gone.len(), self.owned, names.join(", "));
+        let (gone, owned, names) = (self.gone.len(), self.owned, named(&self.gone));
         let what = match self.refused_stage() {
             _ if self.declares_nothing => format!("it declares nothing, which deletes what is owned ({names})"),
-            Some((stage, _)) => {
-                format!("it has no stage `{stage}` any more, which deletes what is there ({names})")
+            Some((stage, there)) => {
+                let what =
+                    format!("it has no stage `{stage}` any more, which deletes what is there ({})", named(there));
+                match gone - there.len() {
+                    0 => what,
+                    1 => format!("{what}, beside one object elsewhere"),
+                    others => format!("{what}, beside {others} objects elsewhere"),
+                }
             }
             None => format!("it deletes {gone} of {owned} objects ({names}), more than half at once"),
         };
@@ -52,30 +54,49 @@ impl Prune {
     }
 }
 
+/// The first of some objects, and how many there are beyond those.
+fn named(objects: &[ObjectKey]) -> String {
+    let mut names: Vec<String> = objects.iter().take(5).map(ToString::to_string).collect();
+    if objects.len() > names.len() {
+        names.push(format!("{} more", objects.len() - names.len()));
+    }
+    names.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::object::Kind;
 
+    fn keys(count: usize) -> Vec<ObjectKey> {
+        (0..count).map(|number| ObjectKey { kind: Kind::ConfigMap, name: format!("c{number}") }).collect()
+    }
+
     fn prune(gone: usize, owned: usize, declares_nothing: bool) -> Prune {
-        let key = |number| ObjectKey { kind: Kind::ConfigMap, name: format!("c{number}") };
-        Prune { gone: (0..gone).map(key).collect(), owned, declares_nothing, ..Prune::default() }
+        Prune { gone: keys(gone), owned, declares_nothing, ..Prune::default() }
     }
 
     #[test]
     fn a_stage_that_takes_much_with_it_or_changes_its_name_stays() {
         for (gone, has_new_stage, expected) in [(3, false, true), (4, false, false), (1, true, false), (0, true, true)]
         {
-            let stages = if gone > 0 { vec![("production".into(), gone)] } else { Vec::new() };
+            let stages = if gone > 0 { vec![("production".into(), keys(gone))] } else { Vec::new() };
             let prune = Prune { stages, has_new_stage, ..prune(gone, 100, false) };
             assert_eq!(prune.is_allowed(), expected, "{prune:?}");
         }
-        let refused = Prune { stages: vec![("production".into(), 1)], has_new_stage: true, ..prune(1, 2, false) };
-        assert_eq!(
-            refused.refusal("1a2b3c4"),
-            "it has no stage `production` any more, which deletes what is there (ConfigMap/c0); \
-             `launchway sync --allow-prune 1a2b3c4` allows it"
-        );
+        for (gone, what) in [
+            (1, "(ConfigMap/c0)"),
+            (2, "(ConfigMap/c0), beside one object elsewhere"),
+            (9, "(ConfigMap/c0), beside 8 objects elsewhere"),
+        ] {
+            let stages = vec![("production".into(), keys(1))];
+            let refused = Prune { stages, has_new_stage: true, ..prune(gone, 20, false) };
+            let expected = format!(
+                "it has no stage `production` any more, which deletes what is there {what}; \
+                 `launchway sync --allow-prune 1a2b3c4` allows it"
+            );
+            assert_eq!(refused.refusal("1a2b3c4"), expected);
+        }
     }
 
     #[test]
