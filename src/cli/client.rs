@@ -129,7 +129,7 @@ impl Client {
         }
         let store = Arc::new(SqliteReader::open(&path)?);
         let (hindrances, selectors, renderings) = Default::default();
-        let query = Query { store, runtime: None, hindrances, selectors, renderings, watched: None };
+        let query = Query { store, runtime: None, hindrances, selectors, renderings, subscribers: None, watched: None };
         let access = Arc::new(Access { tokens: Vec::new(), loopback: true, public: None });
         let state = ServerState {
             query,

@@ -8,7 +8,7 @@ use super::get;
 use super::output::{Complaint, Exit, Outcome, Output};
 use super::target::{ConfigName, Target};
 use crate::error::Failure;
-use crate::model::ids::ConfigKey;
+use crate::model::ids::{ConfigKey, ServiceKey};
 use crate::server::view::{EventView, List, RunDetail};
 
 /// Show what happened to runs, oldest first
@@ -68,7 +68,13 @@ async fn runs_of(target: &Target, client: &Client, global: &Global) -> Outcome<V
             let key = ConfigKey { project, stage, name: config.name };
             let latest = config.attempted.or(config.serving);
             let none = || Complaint::failed(Failure::waiting(format!("`{name}` was never deployed")));
-            Ok(vec![latest.ok_or_else(none)?.run, key.events().to_string()])
+            let service = ServiceKey {
+                project: key.project.clone(),
+                stage: key.stage.clone(),
+                service: config.service.as_str().into(),
+            };
+            let latest = latest.ok_or_else(none)?.run;
+            Ok(vec![latest, key.events().to_string(), service.events().to_string()])
         }
         Target::Revision(_) | Target::Pod(_) | Target::ImageStream(_) => {
             let failure = Failure::stalled("only runs and deployment configs have events");

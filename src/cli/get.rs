@@ -11,6 +11,7 @@ use super::moment::age;
 use super::output::{Exit, Outcome, Output, Table};
 use crate::server::view::{
     ConfigView, EventView, HoldView, ImageTagView, List, PodView, RepositoryView, RevisionView, RunView, ServiceView,
+    SinkView,
 };
 
 /// List what runs, what is watched, and what happened
@@ -66,6 +67,9 @@ enum Kind {
     /// Why something may not change
     #[value(alias = "hold")]
     Holds,
+    /// Who is told what happens, and whether they take it
+    #[value(alias = "sink")]
+    Sinks,
 }
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
@@ -122,6 +126,7 @@ async fn list((kind, all): (Kind, bool), listing: Listing<'_>, output: &mut Outp
         Kind::Revisions => listing.show("revisions", |_| true, revisions, output).await,
         Kind::Repositories => listing.show("repositories", |_| true, repositories, output).await,
         Kind::Holds => listing.show("holds", |_| true, holds, output).await,
+        Kind::Sinks => listing.show("sinks", |_| true, sinks, output).await,
     }
 }
 
@@ -279,6 +284,23 @@ fn holds(list: &List<HoldView>) -> String {
         table.row([hold.id.clone(), hold.scope.clone(), hold.by.clone(), age, hold.reason.clone()]);
     }
     table.render("Nothing is held.")
+}
+
+fn sinks(list: &List<SinkView>) -> String {
+    let mut table = Table::new(["NAME", "URL", "STATUS", "SINCE", "WAITING", "OLDEST", "PROBLEM"]);
+    let ago = |at: Option<&String>| at.map(|at| format!("{} ago", age(at))).unwrap_or_default();
+    for sink in &list.items {
+        table.row([
+            sink.name.clone(),
+            sink.url.clone(),
+            sink.status.clone(),
+            ago(sink.failing_since.as_ref()),
+            sink.waiting.to_string(),
+            ago(sink.oldest.as_ref()),
+            sink.problem.clone().unwrap_or_default(),
+        ]);
+    }
+    table.render("Nobody is told what happens: the configuration has no `sinks`.")
 }
 
 /// Also what `launchway events` prints.

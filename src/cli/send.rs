@@ -56,10 +56,13 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
 pub(super) async fn send(client: &Client, event: &CloudEvent, output: &mut Output) -> Outcome {
     let answer: EventAnswer = client.post("event", event).await?;
     output.show(&answer, |answer| match answer.ignored.as_str() {
-        "" => format!("context {}\n", answer.keptn_context),
+        "" => {
+            let refused = answer.refused.iter().map(|reason| format!("not delivered to {reason}\n"));
+            format!("context {}\n{}", answer.keptn_context, refused.collect::<String>())
+        }
         reason => format!("ignored: {reason}\n"),
     })?;
-    Ok(if answer.ignored.is_empty() { Exit::Good } else { Exit::Failed })
+    Ok(if answer.ignored.is_empty() && answer.refused.is_empty() { Exit::Good } else { Exit::Failed })
 }
 
 /// What a person need not say.

@@ -151,11 +151,19 @@ impl App {
         let (stop, tasks) = (parts.driver.fenced().child_token(), TaskTracker::new());
         let address = listener.local_addr().or_transient(|| "cannot tell the daemon's address".into())?;
         let url = format!("http://{address}");
-        let Driver { store, hindrances, selectors, .. } = parts.driver.clone();
+        let Driver { store, hindrances, selectors, subscribers, .. } = parts.driver.clone();
         let renderings = parts.reporter.renderings.clone();
         let watched = watchers.values().map(|watcher| (watcher.watched.name.clone(), watcher.watched.clone()));
         let watched = Some(Arc::new(watched.collect()));
-        let query = Query { store, runtime: Some(parts.runtime.clone()), hindrances, selectors, renderings, watched };
+        let query = Query {
+            store,
+            runtime: Some(parts.runtime.clone()),
+            hindrances,
+            selectors,
+            renderings,
+            subscribers: Some(subscribers),
+            watched,
+        };
         serve(settings, &parts, &watchers, query.clone(), listener, &stop, &tasks).await?;
         work(&mut parts, &watchers, &stop, &tasks);
         for repository in &settings.repositories {
@@ -244,7 +252,9 @@ fn assemble(
         runtime.allow(repository.name.clone(), allowed(repository)?);
     }
     let limits = TaskLimits { start: settings.sequences.task_start_timeout, run: settings.sequences.task_timeout };
-    let subscriber = |sink: &SinkSettings| Arc::new(Subscriber::new(sink.name.clone(), sink.subscriptions.clone()));
+    let subscriber = |sink: &SinkSettings| {
+        Arc::new(Subscriber::new(sink.name.clone(), sink.place().to_owned(), sink.subscriptions.clone()))
+    };
     let subscribers: Vec<Arc<Subscriber>> = settings.sinks.iter().map(subscriber).collect();
     let driver = Driver::new(store, clock, ids).with_limits(limits);
     let driver = driver.with_subscribers(Subscribers::new(subscribers.clone()));

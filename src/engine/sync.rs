@@ -31,6 +31,7 @@ use crate::plan::summary::summary;
 mod already_there;
 mod held;
 mod moved;
+pub mod refused;
 mod stopped;
 
 pub use stopped::FILE;

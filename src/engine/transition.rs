@@ -225,6 +225,7 @@ impl<'a> Transition<'a> {
         let slot = self.records.slots.get(&run.service)?.cloned();
         let mut slot = slot.unwrap_or_else(|| SlotState::free(run.service.clone()));
         slot.waiting.push(run.id.clone());
+        slot.refused = slot.refused.filter(|_| run.delivery.is_none());
         self.records.slots.put(&run.service, Some(slot))?;
         self.put_run(Run::Sequence(Box::new(SequenceRun { limits: self.limits, ..run })))
     }

@@ -62,6 +62,16 @@ enum Told {
     },
 }
 
+impl Told {
+    /// Why it was not taken, if it was not.
+    fn problem(&self) -> Option<String> {
+        match self {
+            Told::Taken => None,
+            Told::Again { problem, .. } | Told::Never { problem } => Some(problem.clone()),
+        }
+    }
+}
+
 impl SinkLane {
     /// A lane in which nothing was told yet.
     pub fn new(driver: Driver, subscriber: Arc<Subscriber>, sink: Arc<dyn Sink>) -> Self {
@@ -108,6 +118,8 @@ impl SinkLane {
                 return Ok(next.into_iter().chain(held).min().map_or(IDLE, |due| due.since(now).min(IDLE)));
             }
             let told = futures::future::join_all(rows.iter().map(|held| self.tell(&held.row))).await;
+            let (took, problem) =
+                (told.iter().any(|told| matches!(told, Told::Taken)), told.iter().find_map(Told::problem));
             let is_there = told.iter().any(|told| !matches!(told, Told::Again { .. }));
             let mut failed = None;
             for (held, told) in rows.into_iter().zip(told) {
@@ -122,6 +134,11 @@ impl SinkLane {
             }
             if let Some(failure) = failed {
                 return Err(failure);
+            }
+            match problem {
+                Some(problem) => self.subscriber.fails(problem, now),
+                None if took && self.held.is_empty() => self.subscriber.works(),
+                None => {}
             }
             if is_there && self.is_away {
                 let held = std::mem::take(&mut self.held);

@@ -2,7 +2,7 @@
 //! transaction, in that transaction, and woken after it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
@@ -20,14 +20,43 @@ use crate::store::Write;
 pub struct Subscriber {
     /// Its name.
     pub name: SinkName,
+    /// What of its address is shown.
+    pub place: String,
     subscriptions: Vec<Subscription>,
     wake: Notify,
+    trouble: Mutex<Option<Trouble>>,
+}
+
+/// That a sink does not take what it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Since when, as far as this process knows.
+    pub since: Timestamp,
+    /// What came of the last event that was not taken, for people.
+    pub problem: String,
 }
 
 impl Subscriber {
     /// A sink that is told what one of its subscriptions takes.
-    pub fn new(name: SinkName, subscriptions: Vec<Subscription>) -> Self {
-        Self { name, subscriptions, wake: Notify::new() }
+    pub fn new(name: SinkName, place: String, subscriptions: Vec<Subscription>) -> Self {
+        Self { name, place, subscriptions, wake: Notify::new(), trouble: Mutex::default() }
+    }
+
+    /// What keeps it from being told, if anything does.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that it did not take an event, and why.
+    pub(super) fn fails(&self, problem: String, now: Timestamp) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = trouble.as_ref().map_or(now, |trouble| trouble.since);
+        *trouble = Some(Trouble { since, problem });
+    }
+
+    /// Notes that it takes everything.
+    pub(super) fn works(&self) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Where its events wait.
@@ -49,6 +78,11 @@ impl Subscribers {
     /// These, and no others.
     pub fn new(sinks: Vec<Arc<Subscriber>>) -> Self {
         Self(sinks)
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Subscriber> {
+        self.0.iter().map(|sink| &**sink)
     }
 
     /// What asks the sinks for the news of runs: of each what it was, if it was there, and what has become of it.

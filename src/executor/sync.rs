@@ -13,14 +13,14 @@ use crate::engine::sync::{self, Allowance, Head, Trigger, Watched};
 use crate::engine::transition::Transition;
 use crate::engine::unreadable::Origins;
 use crate::engine::{holds, unreadable};
-use crate::error::{Failure, Result};
+use crate::error::{Class, Failure, Result};
 use crate::executor::applied::{Stages, surroundings};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::executor::switch;
 use crate::manifest::Problem;
 use crate::model::cloud_event::CloudEvent;
 use crate::model::hold::Release;
-use crate::model::ids::{CommitId, ProjectName, RunId, ServiceName, StageName};
+use crate::model::ids::{CommitId, ProjectName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::project::Project;
 use crate::model::run::SequenceRun;
 use crate::model::state::{RepositoryState, RevisionResult, Versioned};
@@ -139,25 +139,46 @@ pub async fn trigger(driver: &Driver, revisions: &dyn Revisions, asked: Trigger<
     Err(keeps_changing())
 }
 
-/// Starts the deliveries to stages that an event asks for, each once.
+/// What became of deliveries that an event asks for.
+#[derive(Debug, Default)]
+pub struct Deliveries {
+    /// The runs that were started.
+    pub runs: Vec<RunId>,
+    /// The stages that start nothing, with why.
+    pub refused: Vec<(StageName, Failure)>,
+}
+
+/// Starts the deliveries to stages that an event asks for, each once. One that is refused keeps none of the others, and is noted
+/// for whoever asks why nothing happens.
 ///
 /// # Errors
-/// As [`trigger`].
+/// If one of them cannot be started now.
 pub async fn trigger_on(
     driver: &Driver,
     revisions: &dyn Revisions,
     event: &CloudEvent,
     stages: &[StageName],
     by: &str,
-) -> Result<Vec<RunId>> {
+) -> Result<Deliveries> {
     let service = ServiceName::new(event.text("service"));
-    let mut runs = Vec::new();
+    let mut deliveries = Deliveries::default();
     for stage in stages {
         let told = Told::of(event).to(stage);
         let asked = Trigger { stage, service: Some(&service), force: None, by, told: Some(&told) };
-        runs.extend(trigger(driver, revisions, asked).await?);
+        match trigger(driver, revisions, asked).await {
+            Ok(runs) => deliveries.runs.extend(runs),
+            Err(failure) if failure.class() == Class::Stalled => {
+                let (project, stage) = (ProjectName::new(event.text("project")), stage.clone());
+                let key = ServiceKey { project, stage: stage.clone(), service: service.clone() };
+                let (by, reason) = (format!("`{}` ({by})", event.short_kind()), failure.to_string());
+                tracing::warn!(service = %key, by, reason, "nothing is delivered on an event");
+                driver.decide(|transition| sync::refused::note(transition, &key, &by, &reason)).await?;
+                deliveries.refused.push((stage, failure));
+            }
+            Err(failure) => return Err(failure),
+        }
     }
-    Ok(runs)
+    Ok(deliveries)
 }
 
 /// What would start in a project if something were released; nothing is changed. In place of it, why nobody can

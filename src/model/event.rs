@@ -228,6 +228,13 @@ pub enum Event {
         /// Who.
         by: String,
     },
+    /// A delivery that an event asked for was not started.
+    NotDelivered {
+        /// What asked for it, for people.
+        by: String,
+        /// Why not, for people.
+        reason: String,
+    },
     /// A person ran a command beside the processes of a pod.
     Executed {
         /// The pod.

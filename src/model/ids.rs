@@ -198,6 +198,20 @@ impl ConfigKey {
     }
 }
 
+impl ServiceKey {
+    /// Under what facts are remembered that concern this service and none of its runs.
+    pub fn events(&self) -> RunId {
+        RunId::new(format!("service/{self}"))
+    }
+
+    /// The service whose facts are remembered so, if it is a service.
+    pub fn with_events(run: &RunId) -> Option<Self> {
+        let mut names = run.as_str().strip_prefix("service/")?.splitn(3, '/');
+        let (project, stage, service) = (names.next()?, names.next()?, names.next()?);
+        Some(Self { project: project.into(), stage: stage.into(), service: service.into() })
+    }
+}
+
 impl fmt::Display for ConfigKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.project, self.stage, self.name)

@@ -20,6 +20,20 @@ pub struct SlotState {
     pub yielded: Vec<RunId>,
     /// The last delivery that ended, other than by being superseded.
     pub last_delivery: Option<Delivered>,
+    /// The last delivery that an event asked for and nobody started, until one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Refused>,
+}
+
+/// A delivery that was asked for and not started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// By what, for people.
+    pub by: String,
+    /// Why not, for people.
+    pub reason: String,
+    /// When, the last time.
+    pub at: Timestamp,
 }
 
 /// A delivery that ended, well or badly.
@@ -44,7 +58,7 @@ fn yes() -> bool {
 impl SlotState {
     /// A slot that nobody has or waits for.
     pub fn free(service: ServiceKey) -> Self {
-        Self { service, holder: None, waiting: Vec::new(), yielded: Vec::new(), last_delivery: None }
+        Self { service, holder: None, waiting: Vec::new(), yielded: Vec::new(), last_delivery: None, refused: None }
     }
 
     /// Everybody who has it, waits for it, or comes back to it.

@@ -8,6 +8,7 @@ mod image_streams;
 mod projects;
 mod selection;
 mod sequences;
+mod sinks;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ use crate::control::watched::Watched;
 use crate::error::{Class, Failure, Result};
 use crate::executor::hindrances::Hindrances;
 use crate::executor::selector_index::SelectorIndex;
+use crate::executor::sinks::Subscribers;
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::run::Run;
@@ -55,6 +57,8 @@ pub struct Query {
     pub selectors: Arc<SelectorIndex>,
     /// What is said of revisions.
     pub renderings: Arc<Renderings>,
+    /// Whom this process tells what happens; nothing, if it tells nobody anything.
+    pub subscribers: Option<Arc<Subscribers>>,
     /// The repositories that this process watches; nothing, if it watches none and cannot tell who is.
     pub watched: Option<Arc<BTreeMap<RepositoryName, Arc<Watched>>>>,
 }

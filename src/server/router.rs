@@ -75,6 +75,7 @@ fn reading() -> Router<ServerState> {
         .route("/api/v1/repositories", get(read::repositories))
         .route("/api/v1/repositories/{name}", get(read::repository))
         .route("/api/v1/repositories/{name}/deliveries", get(read::deliveries))
+        .route("/api/v1/sinks", get(read::sinks))
         .route("/api/v1/revisions", get(read::revisions))
         .route("/api/v1/plans/{id}", get(read::plan))
         .route("/api/v1/deployments", get(read::deployments))

@@ -207,7 +207,12 @@ impl World {
             return Ok(received);
         }
         let delivered = sync::trigger_on(&self.driver, &self.head()?, event, &received.delivers, by).await?;
-        Ok(Received { runs: received.runs.into_iter().chain(delivered).collect(), ..received })
+        let mut runs = received.runs;
+        runs.extend(delivered.runs);
+        match delivered.refused.into_iter().next().filter(|_| runs.is_empty()) {
+            Some((_, refused)) => Err(refused),
+            None => Ok(Received { runs, ..received }),
+        }
     }
 
     /// The newest revision.

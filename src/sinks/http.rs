@@ -46,6 +46,14 @@ pub struct SinkSettings {
     pub subscriptions: Vec<Subscription>,
 }
 
+impl SinkSettings {
+    /// What of its address is shown: many a webhook's path is as good as a password.
+    pub fn place(&self) -> &str {
+        let host = self.url.find("://").map_or(0, |at| at + 3);
+        self.url[host..].find('/').map_or(&self.url, |end| &self.url[..host + end])
+    }
+}
+
 /// A sink at an address.
 #[derive(Clone, Debug)]
 pub struct HttpSink {
@@ -160,6 +168,19 @@ mod tests {
         assert_eq!(signed.unwrap(), "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         assert!(signature(&Secret::new("whsec_*"), ("a", "1"), b"").is_err());
         assert!(signature(&Secret::new("plain"), ("a", "1"), b"").unwrap().starts_with("v1,"));
+    }
+
+    #[test]
+    fn of_an_address_only_the_beginning_is_shown() {
+        for (url, shown) in [
+            ("https://ci.example/hooks/T0/B0/xyz", "https://ci.example"),
+            ("http://127.0.0.1:80/x", "http://127.0.0.1:80"),
+            ("https://ci.example", "https://ci.example"),
+        ] {
+            let (secret, ca_file, subscriptions) = Default::default();
+            let settings = SinkSettings { name: "ci".into(), url: url.into(), secret, ca_file, subscriptions };
+            assert_eq!(settings.place(), shown);
+        }
     }
 
     #[test]

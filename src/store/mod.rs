@@ -93,6 +93,15 @@ impl OutboxRow {
     }
 }
 
+/// What waits in a lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// So many actions.
+    pub count: u64,
+    /// When the oldest was asked.
+    pub oldest: Option<Timestamp>,
+}
+
 /// Which runs to list; absent parts match everything. Newest first.
 #[derive(Clone, Debug, Default)]
 pub struct RunFilter {
@@ -311,6 +320,8 @@ pub trait ReadStore: Send + Sync {
     async fn last_event(&self) -> Result<u64, Failure>;
     /// When the next row of a lane comes due that is not due at `now`.
     async fn next_due(&self, lane: &Lane, now: Timestamp) -> Result<Option<Timestamp>, Failure>;
+    /// What waits in a lane, claimed or not.
+    async fn backlog(&self, lane: &Lane) -> Result<Backlog, Failure>;
     /// The rows of the outbox of a run, or all.
     async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>, Failure>;
 }

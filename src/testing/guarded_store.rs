@@ -25,8 +25,8 @@ use crate::model::time::Timestamp;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::model::webhook_call::WebhookCalls;
 use crate::store::{
-    AppliedDigest, CommitError, EventRow, Listing, MovedServices, OutboxId, OutboxRow, ReadStore, Retained, Retention,
-    RunFilter, RunsMark, ServiceFacts, Store, Transaction, Versioned,
+    AppliedDigest, Backlog, CommitError, EventRow, Listing, MovedServices, OutboxId, OutboxRow, ReadStore, Retained,
+    Retention, RunFilter, RunsMark, ServiceFacts, Store, Transaction, Versioned,
 };
 
 /// What happens at the calls of a store.
@@ -348,6 +348,11 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
     async fn next_due(&self, lane: &Lane, now: Timestamp) -> Result<Option<Timestamp>> {
         self.guard.pass().await?;
         self.store.next_due(lane, now).await
+    }
+
+    async fn backlog(&self, lane: &Lane) -> Result<Backlog> {
+        self.guard.pass().await?;
+        self.store.backlog(lane).await
     }
 
     async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>> {

@@ -4,7 +4,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use super::orders::web;
+use super::orders::{task, web};
 use crate::support::daemon::{World, complaint, eventually, http};
 
 /// Everything is done by executors but what a person decides; production follows with the same revision.
@@ -251,6 +251,48 @@ spec:
     assert_eq!(second["ignored"], "event `e1` of ci was told before");
     let run = format!("/api/v1/runs/{}", first["runs"][0].as_str().unwrap());
     eventually("it has ended", || shop.call("GET", &run, &Value::Null).1["status"] == "success");
+}
+
+#[test]
+fn a_delivery_that_an_event_asks_for_and_nobody_starts_is_told_to_the_sender_and_by_why() {
+    let world = World::new(&[]);
+    world.start();
+    let shipyard = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages:
+  - name: dev
+    sequences: [{name: delivery, tasks: [{name: deployment}, {name: test}]}]
+  - name: production
+    sequences:
+    - {name: delivery, triggeredOn: [{event: release.wanted}], tasks: [{name: deployment}]}
+    - {name: announce, triggeredOn: [{event: release.wanted}], tasks: [{name: mail}]}
+";
+    let fails = task("test", "host", "exit 1");
+    let commit = world.git.push_files(&[("shipyard.yaml", shipyard), ("web.yaml", &web("1")), ("test.yaml", &fails)]);
+    world.status(&commit, "launchway/dev/web", "failure");
+    let shop = Shop { world, commit };
+    let data = json!({"data": {"project": "shop", "stage": "production", "service": "web"}});
+    let refused = "stage `dev` has not passed what `web` declares";
+    let (code, answer) = shop.send("e1", "production.delivery.triggered", &data);
+    assert_eq!((code, &answer["detail"]), (409, &json!(refused)), "{answer}");
+    let (code, answer) = shop.send("e2", "release.wanted", &data);
+    assert_eq!((code, &answer["refused"]), (200, &json!([format!("production: {refused}")])), "{answer}");
+    assert_eq!(answer["runs"].as_array().map(Vec::len), Some(1), "the other sequence runs: {answer}");
+    let told = "`release.wanted` (operator) asked for a delivery at ";
+    let why = || shop.world.tell(&["why", "dc/web", "-s", "production"]);
+    assert!(why().contains(told) && why().contains(&format!("which was not started: {refused}")), "{}", why());
+    let events = shop.world.tell(&["events", "-s", "production"]);
+    assert!(events.contains("nothing is delivered on `release.wanted` (operator): stage `dev`"), "{events}");
+    shop.world.tell(&["abort", "web", "-s", "production"]); // the other sequence has the slot, and nobody mails
+    let forced = ["trigger", "delivery", "web", "-s", "production", "--force", "it is urgent"];
+    shop.world.tell(&forced);
+    eventually("it is delivered", || {
+        shop.world.json(&["get", "dc", "-s", "production"])["items"][0]["serving"]["version"] == 1
+    });
+    assert!(!why().contains(told), "{}", why());
 }
 
 #[test]

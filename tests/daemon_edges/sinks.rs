@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::orders::task;
-use crate::support::daemon::{World, eventually, http, private};
+use crate::support::daemon::{World, complaint, eventually, http, private};
 
 /// What was posted: the head and the event.
 type Posted = (String, Value);
@@ -246,7 +246,7 @@ fn what_is_refused_for_good_stands_in_the_history_and_the_rest_is_told() {
 fn an_event_that_a_sink_cannot_take_now_waits_with_what_follows_it_and_nothing_else_does() {
     let receiver = Receiver::new();
     receiver.answer("scan.started", 503);
-    let world = shop(&format!("- {{name: ci, url: 'http://{}'}}\n", receiver.address));
+    let world = shop(&format!("- {{name: ci, url: 'http://{}/T0/secret'}}\n", receiver.address));
     check(&world, "cart");
     eventually("it is told once", || receiver.kinds().contains(&"scan.started".to_owned()));
     check(&world, "web");
@@ -256,8 +256,17 @@ fn an_event_that_a_sink_cannot_take_now_waits_with_what_follows_it_and_nothing_e
     };
     eventually("the other one is told", || of("web").iter().any(|kind| kind.ends_with("scan.started")));
     assert!(!of("cart").iter().any(|kind| kind.ends_with("scan.finished")), "what follows waits");
+    let told = || world.json(&["get", "sinks"])["items"][0].clone();
+    eventually("it is told that it fails", || told()["status"] == "Failing" && told()["waiting"].as_u64() >= Some(2));
+    assert_eq!(told()["url"], format!("http://{}", receiver.address), "the rest may be a secret");
+    assert_eq!(told()["problem"], "sink `ci` answers 503 Service Unavailable");
+    assert!(told()["failingSince"].is_string() && told()["oldest"].is_string(), "{}", told());
     receiver.answer("scan.started", 200);
     eventually("both are told", || {
         ["cart", "web"].iter().all(|service| of(service).iter().any(|kind| kind.ends_with("test.triggered")))
     });
+    eventually("nothing waits", || (&told()["status"], &told()["waiting"]) == (&json!("Ready"), &json!(0)));
+    world.stop();
+    let nobody = world.run(&["get", "sinks"]);
+    assert_eq!(nobody.status.code(), Some(3), "{}", complaint(&nobody));
 }

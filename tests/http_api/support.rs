@@ -145,6 +145,7 @@ async fn serve(folder: tempfile::TempDir, world: &World, watched: &[&str], bound
             hindrances: Arc::default(),
             selectors: world.driver.selectors.clone(),
             renderings: Arc::default(),
+            subscribers: None,
             watched: None,
         },
         commands: Some(asked.clone()),

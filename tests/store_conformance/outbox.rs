@@ -5,7 +5,7 @@ use std::time::Duration;
 use launchway::model::action::{Action, Lane};
 use launchway::model::event::Timer;
 use launchway::model::pod::PodId;
-use launchway::store::{CommitError, OutboxId, OutboxRow, Retention, Store, Write};
+use launchway::store::{Backlog, CommitError, OutboxId, OutboxRow, Retention, Store, Write};
 
 use crate::Backend;
 use crate::samples::{ask, at, commit, commit_id, run_id, timer};
@@ -81,6 +81,9 @@ pub(crate) async fn what_is_longest_due_is_claimed_first(backend: &dyn Backend) 
     assert_eq!(store.next_due(&Lane::Runs, at(5)).await.unwrap(), Some(at(5) + Duration::from_secs(2)));
     assert_eq!(store.next_due(&Lane::Runs, at(7)).await.unwrap(), None);
     assert_eq!(store.next_due(&Lane::Images, at(0)).await.unwrap(), None);
+    let backlog = |count, oldest: Option<i64>| Backlog { count, oldest: oldest.map(at) };
+    assert_eq!(store.backlog(&Lane::Runs).await.unwrap(), backlog(4, Some(0)));
+    assert_eq!(store.backlog(&Lane::Images).await.unwrap(), backlog(0, None));
     assert_eq!(claimed(&*store, &Lane::Runs, 0, 1).await, [all[1]]);
     assert_eq!(claimed(&*store, &Lane::Runs, 0, 10).await, [all[2]]);
     assert_eq!(claimed(&*store, &Lane::Images, 9, 10).await, []);

@@ -250,6 +250,9 @@ pub struct Done {
     /// Why an event has no effect; empty if it has one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ignored: String,
+    /// Which deliveries it asks for and nobody starts, with why, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// What it lets start, a line each.
     #[serde(default)]
     pub starts: Vec<String>,

@@ -39,17 +39,24 @@ async fn tell(operator: &Operator, event: &CloudEvent, by: &str) -> Result<Done,
     let repository = declaring.ok_or_else(|| undeclared(&project))?;
     let received = operator.driver.decide(|transition| incoming::receive(transition, &repository, event)).await;
     let Received { context, ignored, mut runs, delivers } = received.map_err(conflict)?;
+    let mut refused = Vec::new();
     if !delivers.is_empty() {
         let watched = &operator.watcher(&repository)?.watched;
         let delivered = sync::trigger_on(&operator.driver, watched, event, &delivers, by).await;
-        runs.extend(delivered.map_err(conflict)?);
+        let delivered = delivered.map_err(conflict)?;
+        runs.extend(delivered.runs);
+        refused = delivered.refused;
     }
+    if runs.is_empty() && !refused.is_empty() {
+        return Err(conflict(refused.swap_remove(0).1));
+    }
+    let refused = refused.iter().map(|(stage, failure)| format!("{stage}: {failure}")).collect();
     let message = match (ignored.as_str(), runs.len()) {
         ("", 1) => format!("taken by {}", runs[0]),
         ("", several) => format!("taken by {several} runs"),
         (reason, _) => format!("ignored: {reason}"),
     };
-    Ok(Done { message, context, ignored, runs, ..Done::default() })
+    Ok(Done { message, context, ignored, refused, runs, ..Done::default() })
 }
 
 async fn decide(operator: &Operator, service: &ServiceKey, verdict: Verdict<'_>) -> Result<Done, Refusal> {

@@ -28,13 +28,14 @@ pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
     let counts = |run: &&SequenceRun| {
         run.planned_content().is_some() && (run.outcome != Some(Outcome::SUPERSEDED) || run.stopped_awaiting_services())
     };
-    let ended = ended.into_iter().filter(|run| counts(run)).sorted_by_key(|run| (run.ended_at, &run.id));
+    let ended: Vec<_> = ended.into_iter().filter(counts).sorted_by_key(|run| (run.ended_at, &run.id)).collect();
     SlotState {
         service: slot.service.clone(),
         holder: active.first().map(|run| run.id.clone()),
         waiting: waiting.into_iter().map(|run| run.id.clone()).collect(),
         yielded: yielded.into_iter().map(|run| run.id.clone()).collect(),
-        last_delivery: ended.filter_map(delivered_by).fold(slot.last_delivery.clone(), |known, ended| {
+        refused: slot.refused.clone().filter(|_| ended.is_empty()),
+        last_delivery: ended.into_iter().filter_map(delivered_by).fold(slot.last_delivery.clone(), |known, ended| {
             Some(known.filter(|known| is_stopped_for_good(known, &ended)).unwrap_or(ended))
         }),
     }

@@ -13,6 +13,7 @@ use crate::model::state::{ConfigState, Versioned};
 use crate::model::unique_name::{NameOwner, UniqueName};
 
 mod due;
+mod refused;
 mod trigger;
 
 type Stages = BTreeMap<StageName, Applied>;

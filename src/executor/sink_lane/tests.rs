@@ -68,7 +68,7 @@ struct Desk {
 
 impl Desk {
     fn on(disk: &MemoryDisk, clock: Arc<ManualClock>, ear: Arc<Ear>) -> (Self, SinkLane) {
-        let subscriber = Arc::new(Subscriber::new("ci".into(), Vec::new()));
+        let subscriber = Arc::new(Subscriber::new("ci".into(), "http://ci".into(), Vec::new()));
         let driver = Driver::new(Arc::new(disk.open(clock.clone())), clock.clone(), Arc::new(CountingIds::default()));
         let driver = driver.with_subscribers(Subscribers::new(vec![subscriber.clone()]));
         let lane = SinkLane::new(driver.clone(), subscriber.clone(), ear.clone());
@@ -132,6 +132,30 @@ async fn a_sink_that_is_back_is_told_at_once_what_waited_and_one_that_asks_for_t
     desk.happen(&["c1"]).await;
     lane.work().await.unwrap();
     assert_eq!(desk.ear.taken(), "c1 a1 b1");
+}
+
+#[tokio::test]
+async fn a_sink_is_in_trouble_from_what_it_does_not_take_until_it_takes_all_that_waits() {
+    let (desk, mut lane) = Desk::new();
+    let trouble = || desk.subscriber.trouble().map(|it| (it.since.0 - 1_000_000, it.problem));
+    desk.happen(&["a1"]).await;
+    lane.work().await.unwrap();
+    assert_eq!(trouble(), None);
+    desk.ear.becomes("a2", Mood::Later(Duration::from_secs(20)));
+    desk.happen(&["a2"]).await;
+    lane.work().await.unwrap();
+    desk.clock.advance(Duration::from_secs(20));
+    desk.happen(&["b1"]).await;
+    lane.work().await.unwrap();
+    assert_eq!(desk.ear.taken(), "a1 b1");
+    assert_eq!(trouble(), Some((0, "busy".into())), "since the first one, also where others are taken");
+    desk.ear.becomes("a2", Mood::Never);
+    desk.clock.advance(Duration::from_secs(20));
+    lane.work().await.unwrap();
+    assert_eq!(trouble(), Some((0, "no such hook".into())));
+    desk.happen(&["c1"]).await;
+    lane.work().await.unwrap();
+    assert_eq!(trouble(), None);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use crate::control::commands::Done;
 use crate::server::problem::Problem;
 use crate::server::view::{
     ConfigView, EventPage, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView, PodView,
-    RepositoryView, RevisionView, RunDetail, RunView, ServiceView, WebhookCallView,
+    RepositoryView, RevisionView, RunDetail, RunView, ServiceView, SinkView, WebhookCallView,
 };
 
 /// A schema by its type.
@@ -42,10 +42,11 @@ const fn post(path: &'static str, summary: &'static str, request: Option<SchemaO
     Operation { method: "post", path, summary, request, answer }
 }
 
-const OPERATIONS: [Operation; 43] = [
+const OPERATIONS: [Operation; 44] = [
     get("/repositories", "The watched repositories", schema::<List<RepositoryView>>),
     get("/repositories/{name}", "A watched repository", schema::<RepositoryView>),
     get("/repositories/{name}/deliveries", "Its last webhooks, newest first", schema::<List<WebhookCallView>>),
+    get("/sinks", "Who is told what happens, and whether they take it", schema::<List<SinkView>>),
     get("/revisions", "Revisions, newest first", schema::<List<RevisionView>>),
     get("/revisions/{repository}/{commit}", "A revision with what is written on it", schema::<RevisionView>),
     get("/plans/{id}", "A plan", schema::<PlanView>),

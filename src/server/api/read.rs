@@ -12,7 +12,7 @@ use crate::server::query::Selection;
 use crate::server::state::ServerState;
 use crate::server::view::{
     ConfigView, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView, PodView, RepositoryView,
-    RevisionView, RunDetail, RunView, ServiceView, WebhookCallView,
+    RevisionView, RunDetail, RunView, ServiceView, SinkView, WebhookCallView,
 };
 
 type Found<T> = Answer<Json<T>>;
@@ -36,6 +36,13 @@ pub(in crate::server) async fn deliveries(
     Segments(name): Segments<String>,
 ) -> Found<List<WebhookCallView>> {
     state.query.deliveries(&name).await.map(Json)
+}
+
+pub(in crate::server) async fn sinks(
+    State(state): State<ServerState>,
+    Parameters(selection): Parameters<Selection>,
+) -> Found<List<SinkView>> {
+    state.query.sinks(&selection).await.map(Json)
 }
 
 pub(in crate::server) async fn revisions(

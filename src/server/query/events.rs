@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{MOST, Query, Selection};
 use crate::error::Result;
-use crate::model::ids::RunId;
+use crate::model::ids::{RunId, ServiceKey};
 use crate::server::problem::Answer;
 use crate::server::view::{EventView, List};
 use crate::store::EventRow;
@@ -40,7 +40,8 @@ impl Query {
         let Selection { repository, stage, .. } = selection.clone();
         let selection = Selection { repository, stage, ..Selection::default() };
         let configs = self.config_states(&selection).await?;
-        Ok(configs.found.iter().map(|config| (config.key.events(), true)).collect())
+        let configs = configs.found.iter().map(|config| config.key.events());
+        Ok(configs.map(|run| (run, true)).collect())
     }
 
     /// Whether a run is of the repository and in the stage; `known` is what was found of runs before.
@@ -48,9 +49,21 @@ impl Query {
         if let Some(known) = known.get(run) {
             return Ok(*known);
         }
-        let found = self.store.run(run).await?;
-        let is_of = found.is_some_and(|found| selection.takes_place(&found.value));
+        let is_of = match ServiceKey::with_events(run) {
+            Some(service) => self.is_in(selection, &service).await?,
+            None => self.store.run(run).await?.is_some_and(|found| selection.takes_place(&found.value)),
+        };
         known.insert(run.clone(), is_of);
         Ok(is_of)
+    }
+
+    /// Whether a service is of the repository and in the stage.
+    async fn is_in(&self, selection: &Selection, service: &ServiceKey) -> Result<bool> {
+        let project = match &selection.repository {
+            Some(name) => self.store.repository(&name.as_str().into()).await?.and_then(|state| state.value.project),
+            None => Some(service.project.clone()),
+        };
+        let is_here = selection.takes(selection.stage.as_ref(), service.stage.as_str());
+        Ok(is_here && project.as_ref() == Some(&service.project))
     }
 }

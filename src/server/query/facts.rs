@@ -9,6 +9,7 @@ use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{ServicePlan, StageStart};
 use crate::model::pod::ObservedPod;
 use crate::model::run::Run;
+use crate::model::slot::SlotState;
 use crate::model::state::{ConfigState, RevisionState};
 use crate::model::transaction::ObjectPlace;
 use crate::server::view::Facts;
@@ -19,7 +20,11 @@ impl Query {
     pub(super) async fn facts(&self, service: &ServiceKey) -> Result<Facts> {
         let configs = self.store.configs_of(service).await?;
         let configs: Vec<ConfigState> = configs.into_iter().map(|state| state.value).collect();
-        let (slot, last_delivery) = self.runs_of_slot(service).await?;
+        let state = self.store.slot(service).await?.map(|slot| slot.value);
+        let (slot, last_delivery) = match &state {
+            Some(state) => self.runs_of_slot(state).await?,
+            None => (Vec::new(), None),
+        };
         let repository = self.declaring(service, &configs, &slot).await?;
         let planned = match &repository {
             Some(repository) => self.planned(repository, service).await?,
@@ -55,6 +60,7 @@ impl Query {
             slot,
             deployments,
             last_delivery,
+            refused: state.and_then(|state| state.refused),
             outbox,
             configs,
             planned,
@@ -96,8 +102,7 @@ impl Query {
     }
 
     /// Who has a slot and who waits for it, and the delivery that ended last.
-    async fn runs_of_slot(&self, service: &ServiceKey) -> Result<(Vec<Run>, Option<Run>)> {
-        let Some(slot) = self.store.slot(service).await?.map(|slot| slot.value) else { return Ok((Vec::new(), None)) };
+    async fn runs_of_slot(&self, slot: &SlotState) -> Result<(Vec<Run>, Option<Run>)> {
         let mut runs = Vec::new();
         for id in slot.open() {
             runs.extend(self.store.run(id).await?.map(|run| run.value));

@@ -90,6 +90,7 @@ fn message(event: &Event) -> String {
         Event::Promoted { by } => format!("promoted by {by}"),
         Event::Executed { pod, command, by } => format!("`{command}` was run in {pod} by {by}"),
         Event::NotTold { sink, kind, problem, .. } => format!("{} was not told to {sink}: {problem}", short(kind)),
+        Event::NotDelivered { by, reason } => format!("nothing is delivered on {by}: {reason}"),
         Event::Timer { timer } => format!("the time for {} is over", timer.as_str()),
     }
 }

@@ -16,6 +16,7 @@ use crate::model::plan::{Change, Decision, ServicePlan, StageStart};
 use crate::model::pod::{ObservedPod, Origin, PodPhase};
 use crate::model::proposal::{Proposal, ProposalState};
 use crate::model::run::{Run, SequenceRun, SequenceState};
+use crate::model::slot::Refused;
 use crate::model::state::{ConfigState, RepositoryState, RevisionResult, RevisionState};
 use crate::store::OutboxRow;
 
@@ -34,6 +35,8 @@ pub struct Facts {
     pub deployments: Vec<Run>,
     /// The delivery that ended last.
     pub last_delivery: Option<Run>,
+    /// The delivery that an event has asked for since and nobody started.
+    pub refused: Option<Refused>,
     /// What these and their deployments still ask for.
     pub outbox: Vec<OutboxRow>,
     /// Its deployment configs.
@@ -68,7 +71,7 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reason {
-    /// `repository`, `revision`, `hold`, `run`, `retry`, `stage`, `plan`, `drift`, `proposal`, `pod` or `service`.
+    /// `repository`, `revision`, `hold`, `run`, `retry`, `event`, `stage`, `plan`, `drift`, `proposal`, `pod` or `service`.
     pub kind: String,
     /// What it is.
     pub message: String,
@@ -96,6 +99,7 @@ pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
     reasons.extend(facts.slot.iter().filter_map(|run| run_reason(run, &facts.configs)));
     reasons.extend(facts.deployments.iter().filter_map(deployment_reason));
     reasons.extend(facts.outbox.iter().filter_map(outbox_reason));
+    reasons.extend(facts.refused.iter().map(|refused| refused_reason(service, refused)));
     if facts.slot.is_empty() {
         reasons.extend(plan_reasons(service, facts));
         reasons.extend(bad_ends(facts));
@@ -213,6 +217,14 @@ fn outbox_reason(row: &OutboxRow) -> Option<Reason> {
         Some(due) => format!("`{key}` failed {attempts} times, again at {}: {problem}", time(due)),
     };
     Some(Reason::new("retry", message))
+}
+
+/// A delivery that an event asked for: nobody starts it by itself once what was in the way is gone.
+fn refused_reason(ServiceKey { stage, service, .. }: &ServiceKey, refused: &Refused) -> Reason {
+    let Refused { by, reason, at } = refused;
+    let message = format!("{by} asked for a delivery at {}, which was not started: {reason}", time(*at));
+    let hint = format!("tell it again once that is over, or `launchway trigger delivery {service} -s {stage}`");
+    Reason::new("event", message).hint(hint)
 }
 
 fn plan_reasons(service: &ServiceKey, facts: &Facts) -> Vec<Reason> {

@@ -13,6 +13,7 @@ mod plan;
 mod repository;
 mod revision;
 mod run;
+mod sink;
 mod webhook_call;
 
 use schemars::JsonSchema;
@@ -32,6 +33,7 @@ pub use plan::{ChangeView, DiffLine, DifferenceView, PlanView};
 pub use repository::{HoldView, RepositoryView};
 pub use revision::{RevisionView, StatusView, WaitView};
 pub use run::{RunDetail, RunView, StepView, TryView};
+pub use sink::SinkView;
 pub use webhook_call::WebhookCallView;
 
 use crate::clock;

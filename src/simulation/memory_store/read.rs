@@ -27,7 +27,8 @@ use crate::simulation::memory_store::MemoryStore;
 use crate::simulation::memory_store::tables::Row;
 use crate::simulation::memory_store::write::is_of;
 use crate::store::{
-    AppliedDigest, EventRow, Listing, MovedServices, OutboxRow, ReadStore, RunFilter, RunsMark, ServiceFacts, Versioned,
+    AppliedDigest, Backlog, EventRow, Listing, MovedServices, OutboxRow, ReadStore, RunFilter, RunsMark, ServiceFacts,
+    Versioned,
 };
 
 #[async_trait]
@@ -339,6 +340,13 @@ impl ReadStore for MemoryStore {
         let tables = self.tables();
         let of_lane = tables.outbox.values().filter(|row| is_of(lane, row));
         Ok(of_lane.filter_map(|row| row.due).filter(|due| *due > now).min())
+    }
+
+    async fn backlog(&self, lane: &Lane) -> Result<Backlog> {
+        let tables = self.tables();
+        let of_lane = || tables.outbox.values().filter(|row| is_of(lane, row));
+        let (count, oldest) = (of_lane().count() as u64, of_lane().map(|row| row.asked_at).min());
+        Ok(Backlog { count, oldest })
     }
 
     async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>> {

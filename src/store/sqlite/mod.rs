@@ -33,8 +33,8 @@ use self::failure::{Error, failed};
 use self::readers::Readers;
 use self::writer::Writer;
 use super::{
-    AppliedDigest, CommitError, EventRow, Listing, MovedServices, OutboxId, OutboxRow, ReadStore, Retained, Retention,
-    RunFilter, RunsMark, ServiceFacts, Store, Transaction, Versioned,
+    AppliedDigest, Backlog, CommitError, EventRow, Listing, MovedServices, OutboxId, OutboxRow, ReadStore, Retained,
+    Retention, RunFilter, RunsMark, ServiceFacts, Store, Transaction, Versioned,
 };
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
@@ -398,6 +398,11 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     async fn next_due(&self, lane: &Lane, now: Timestamp) -> Result<Option<Timestamp>> {
         let lane = lane.clone();
         self.read(move |connection| outbox::next_due(connection, &lane, now)).await
+    }
+
+    async fn backlog(&self, lane: &Lane) -> Result<Backlog> {
+        let lane = lane.clone();
+        self.read(move |connection| outbox::backlog(connection, &lane)).await
     }
 
     async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>> {

@@ -15,7 +15,7 @@ use crate::model::action::{Action, Lane, Priority, REPORTS};
 use crate::model::ids::{CommitId, RepositoryName, RunId, WriterName};
 use crate::model::time::Timestamp;
 use crate::store::record::encode;
-use crate::store::{OutboxId, OutboxRow};
+use crate::store::{Backlog, OutboxId, OutboxRow};
 
 /// Of a connection that was just opened for writing.
 pub(super) fn prepare(connection: &Connection) -> rusqlite::Result<()> {
@@ -67,6 +67,14 @@ pub(super) fn next_due(connection: &Connection, lane: &Lane, now: Timestamp) -> 
         next = next.into_iter().chain(due).min();
     }
     Ok(next.map(Timestamp))
+}
+
+/// What waits in a lane.
+pub(super) fn backlog(connection: &Connection, lane: &Lane) -> Result<Backlog, Error> {
+    let mut statement = connection.prepare_cached("SELECT count(*), min(asked_at) FROM outbox WHERE lane = ?")?;
+    let (count, oldest): (i64, Option<i64>) =
+        statement.query_row(params![lane.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(Backlog { count: u64::try_from(count).unwrap_or_default(), oldest: oldest.map(Timestamp) })
 }
 
 /// Ends a claim, if there is one.

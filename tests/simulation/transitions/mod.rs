@@ -121,13 +121,15 @@ fn kind(event: &Event) -> &'static str {
         Event::Resumed { .. } => "resumed",
         Event::Promoted { .. } => "promoted",
         Event::Executed { .. } => "executed",
+        Event::NotDelivered { .. } => "not delivered",
         Event::NotTold { .. } => "not told",
     }
 }
 
 /// Every kind of fact; a table in which one is not tried is not whole.
-const KINDS: [&str; 33] = [
+const KINDS: [&str; 34] = [
     "not told",
+    "not delivered",
     "queued",
     "admitted",
     "waiting",

@@ -8,6 +8,7 @@ use crate::model::plan::Decision;
 use crate::model::project::Procedure;
 use crate::model::run::TaskRecord;
 use crate::model::shipyard::{Sequence, Task};
+use crate::model::slot::Refused;
 
 /// A run whose deployment serves, and whose test is under way.
 fn testing(run: SequenceRun) -> SequenceRun {
@@ -193,6 +194,10 @@ fn what_was_delivered_last_is_what_ended_last_of_what_revisions_declare() {
     }
     let known = seated(&slot(None, &[]), &[passed("r1", 1)]);
     assert_eq!(seated(&known, &[delivery("r2", "b")]).last_delivery, known.last_delivery, "it is remembered");
+    let refused = Some(Refused { by: "tag v1".into(), reason: "it is held".into(), at: Timestamp(0) });
+    let known = SlotState { refused, ..known };
+    assert_eq!(seated(&known, &[delivery("r2", "b")]).refused, known.refused, "nothing has ended since");
+    assert_eq!(seated(&known, &[passed("r2", 2)]).refused, None);
     let known = seated(&slot(None, &[]), &[stopped("r2", 1)]);
     assert_eq!(seated(&known, &[passed("r1", 2)]).last_delivery, known.last_delivery, "and stays stopped");
     let stopped = seated(&slot(None, &[]), &[ended(delivery("r1", "a"), Outcome::FAIL)]).last_delivery;

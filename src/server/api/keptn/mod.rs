@@ -36,6 +36,9 @@ pub struct EventAnswer {
     /// Why it has no effect; absent if it has one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ignored: String,
+    /// Which deliveries it asks for and nobody starts, with why, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// The runs that it starts, or that hear of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<String>,
@@ -116,7 +119,7 @@ pub(in crate::server) async fn tell(
     if event.kind == LOG {
         let ignored = "what executors log is not kept".to_owned();
         let keptn_context = event.shkeptncontext.unwrap_or_default();
-        return Ok(Json(EventAnswer { keptn_context, ignored, runs: Vec::new() }));
+        return Ok(Json(EventAnswer { keptn_context, ignored, refused: Vec::new(), runs: Vec::new() }));
     }
     if event.id.is_empty() {
         event.id = Ulids::default().next(SystemClock.now());
@@ -128,7 +131,7 @@ async fn tell_event(state: &ServerState, actor: &Actor, event: CloudEvent) -> An
     let told = Command::Sequence(SequenceCommand::Tell(Box::new(event)));
     let done = state.act(told, actor).await.map_err(Problem::into_bad_request)?;
     let runs = done.runs.iter().map(ToString::to_string).collect();
-    Ok(Json(EventAnswer { keptn_context: done.context, ignored: done.ignored, runs }))
+    Ok(Json(EventAnswer { keptn_context: done.context, ignored: done.ignored, refused: done.refused, runs }))
 }
 
 /// An event: whole in the body, or with its attributes in headers. Source: the HTTP binding of CloudEvents 1.0.
