@@ -94,6 +94,8 @@ pub struct RepositorySettings {
     pub previews: bool,
     /// Whether people who may write to it command in comments on its pull requests.
     pub commands: bool,
+    /// Who may say in signed commits what becomes of what waits for approval: a file as Git's `gpg.ssh.allowedSignersFile`.
+    pub allowed_signers: Option<PathBuf>,
     /// What signs its webhooks; all are valid at once, none means that it takes none.
     pub webhook: Vec<SecretSource>,
     /// What opens the registries of its images; others are asked without credentials.
@@ -244,6 +246,7 @@ impl RepositorySettings {
             notes: false,
             previews: true,
             commands: false,
+            allowed_signers: None,
             webhook: Vec::new(),
             registries: Vec::new(),
         }

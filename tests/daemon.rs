@@ -14,6 +14,7 @@ mod daemon_edges {
     mod access;
     mod another_life;
     mod answers;
+    mod approvals;
     mod at_once;
     mod at_rest;
     mod bad_input;

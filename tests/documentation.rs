@@ -16,7 +16,7 @@ use documentation::page::{Page, Step};
 use documentation::session::Session;
 
 /// What is typed elsewhere: by its first line, and where.
-const ELSEWHERE: [(&str, &str); 10] = [
+const ELSEWHERE: [(&str, &str); 11] = [
     ("cargo run --release -- demo", "tests/demo.rs, and `.ci/run demo`"),
     ("launchway demo", "tests/demo.rs compares what it shows"),
     ("cargo build --release", "`.ci/run demo`"),
@@ -24,6 +24,10 @@ const ELSEWHERE: [(&str, &str); 10] = [
     ("cargo build --profile dist --bins", "needs root, systemd, and an hour"),
     ("sudo podman build --file deploy/Containerfile --tag launchway .", "tests/container"),
     ("launchway store restore STATE/store.db.schema-2", "tests/upgrade.rs"),
+    (
+        "git -c gpg.format=ssh -c user.signingKey=~/.ssh/id_ed25519 commit --allow-empty -S \\",
+        "tests/daemon_edges/approvals.rs, with a key of its own",
+    ),
     ("#!/bin/sh", "tests/daemon_edges/custom.rs runs what it defines"),
     ("api /rollout '{\"until\": \"30%\"}' > /dev/null || exit", "tests/daemon_edges/custom.rs asks so"),
     ("launchway store restore ~/launchway.db", "after the daemon has ended: by this test"),

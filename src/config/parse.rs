@@ -158,7 +158,7 @@ pub(super) fn unique<T>(field: &Field<'_>, values: Vec<T>, name: impl Fn(&T) -> 
     values
 }
 
-const REPOSITORY: [&str; 16] = [
+const REPOSITORY: [&str; 17] = [
     "name",
     "url",
     "branch",
@@ -173,6 +173,7 @@ const REPOSITORY: [&str; 16] = [
     "notes",
     "previews",
     "commands",
+    "approvals",
     "webhook",
     "registries",
 ];
@@ -197,11 +198,22 @@ fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
         notes: get("notes").flag().unwrap_or(false),
         previews: get("previews").flag().unwrap_or(true),
         commands: get("commands").flag().unwrap_or(false),
+        allowed_signers: approvals(&get("approvals"), folder),
         webhook: webhook(&get("webhook"), folder),
         registries: get("registries").items().iter().map(|field| registry(field, folder)).collect(),
     };
     refuse_vain_commands(&get("commands"), &settings);
     settings
+}
+
+/// By whom commits may approve.
+fn approvals(field: &Field<'_>, folder: &Path) -> Option<PathBuf> {
+    field.known(&["allowedSignersFile"]);
+    let file = field.field("allowedSignersFile");
+    if !field.is_given() || !file.required() {
+        return None;
+    }
+    file.file(folder, Holds::Public)
 }
 
 /// Whoever lets people command in comments hears where none would ever be heard of.

@@ -21,6 +21,7 @@ repositories:
     notes: true
     previews: false
     commands: true
+    approvals: {allowedSignersFile: signers}
     webhook: {secretFiles: [hook], secrets: ["hunter2"]}
   - {name: plain, url: /srv/git/plain.git, poll: 0s, forge: {kind: none}}
 sequences: {taskStartTimeout: 1m, taskTimeout: 2h}
@@ -71,6 +72,7 @@ fn a_whole_configuration_is_read() {
     let shop = &settings.repositories[0];
     assert_eq!((shop.name.as_str(), shop.branch.as_deref()), ("shop", Some("main")));
     assert_eq!(shop.poll, Duration::from_secs(90));
+    assert!(shop.allowed_signers.as_ref().is_some_and(|path| path.ends_with("signers")));
     assert!(shop.schedule.is_some() && shop.notes && !shop.previews && shop.commands && !shop.insecure);
     assert_eq!(shop.history, History::RewriteAllowed);
     let build = BuildLimits { time: Duration::from_secs(300), disk: 1 << 30, ..BuildLimits::default() };
@@ -199,6 +201,8 @@ fn one_value_at_a_time() {
         (repository("commands: true"), "comments are read from GitHub, GitLab, Gitea and Forgejo alone"),
         (repository("commands: true, forge: {kind: bitbucket}"), "comments are read from"),
         (repository("commands: true, forge: {kind: gitea}"), "comments come by webhook"),
+        (repository("approvals: {}"), "`allowedSignersFile` is missing"),
+        (repository("approvals: {signers: a}"), "unknown key `signers`"),
         ("repositories: [{url: /a}]".to_owned(), "`name` is missing"),
         ("repositories: [{name: a}]".to_owned(), "`url` is missing"),
         ("repositories: [text]".to_owned(), "should be a mapping"),

@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod app;
+mod approvals;
 pub mod aside;
 pub mod commands;
 pub mod comments;

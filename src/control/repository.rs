@@ -80,6 +80,7 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatche
         host: None,
         previews: settings.previews,
         commands: settings.commands,
+        allowed_signers: settings.allowed_signers.clone(),
     })
 }
 

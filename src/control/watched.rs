@@ -190,6 +190,16 @@ impl Watched {
         unwritten.clone().or_else(|| state.problem.clone())
     }
 
+    /// Remembers up to which commit was read what commits say of what waits for approval; nothing where that does not count.
+    pub(super) async fn note_approvals_read(self: &Arc<Self>, driver: &Driver, head: Option<&CommitId>) -> Result<()> {
+        self.change(driver, |state| {
+            let is_news = state.approvals_read.as_ref() != head;
+            state.approvals_read = head.cloned();
+            is_news
+        })
+        .await
+    }
+
     /// Changes what is remembered of the repository; `change` says whether it changed anything.
     async fn change(
         self: &Arc<Self>,

@@ -1,11 +1,13 @@
 //! Watches one repository: waits for a request, syncs, and remembers what is wrong.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::control::approvals;
 use crate::control::watched::{QUESTION, Watched};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
@@ -75,6 +77,8 @@ pub struct Watcher {
     pub previews: bool,
     /// Whether people command in comments on them.
     pub commands: bool,
+    /// Who may say in signed commits what becomes of what waits for approval.
+    pub allowed_signers: Option<PathBuf>,
 }
 
 /// What hears of pushes to a repository on this machine.
@@ -108,6 +112,7 @@ impl Watcher {
             failures = if synced.is_ok() { 0 } else { before.saturating_add(1) };
             if synced.is_ok() {
                 self.tell_git_events(&driver).await;
+                self.read_approvals(&driver).await;
             }
             let has_moved = matches!(synced, Ok(Synced::Revision(..)));
             if has_moved || sync.was_requested || driver.clock.now().since(looked) >= PULLS {
@@ -166,6 +171,14 @@ impl Watcher {
         if let Err(failure) = git_events::tell(driver, &self.watched).await {
             let (repository, problem) = (&self.watched.name, failure.one_line());
             tracing::warn!(%repository, problem, "what has happened in Git is told after the next sync");
+        }
+    }
+
+    /// Carries out what signed commits say of what waits for approval.
+    async fn read_approvals(&self, driver: &Driver) {
+        if let Err(failure) = approvals::read(driver, &self.watched, self.allowed_signers.as_deref()).await {
+            let (repository, problem) = (&self.watched.name, failure.one_line());
+            tracing::warn!(%repository, problem, "what commits approve is read after the next sync");
         }
     }
 

@@ -24,12 +24,14 @@ use crate::model::transaction::Write;
 mod decide;
 mod pause;
 mod retry;
+mod signed;
 mod steer;
 mod switch;
 
 pub use decide::{Verdict, abort, abort_run, decide, rerun};
 pub use pause::{Part, pause_delivery, resume_delivery};
 pub use retry::retry;
+pub use signed::{Signed, decide_signed};
 pub(in crate::engine) use steer::open_rollout;
 pub use steer::{Resumed, pause, promote, release, resume};
 pub(in crate::engine) use switch::refuse_if_down;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::evaluation::Reading;
-use super::ids::{PodName, RunId, SinkName};
+use super::ids::{CommitId, PodName, RunId, SinkName};
 use super::outcome::{Outcome, PodOutcome};
 use super::pod::PodResult;
 use super::run::Asked;
@@ -232,6 +232,13 @@ pub enum Event {
     NotDelivered {
         /// What asked for it, for people.
         by: String,
+        /// Why not, for people.
+        reason: String,
+    },
+    /// What a commit says of what waits for approval does not count.
+    NotApproved {
+        /// Which commit.
+        commit: CommitId,
         /// Why not, for people.
         reason: String,
     },

@@ -198,6 +198,13 @@ impl ConfigKey {
     }
 }
 
+impl RepositoryName {
+    /// Under what facts are remembered that concern this repository and none of its runs.
+    pub fn events(&self) -> RunId {
+        RunId::new(format!("repository/{self}"))
+    }
+}
+
 impl ServiceKey {
     /// Under what facts are remembered that concern this service and none of its runs.
     pub fn events(&self) -> RunId {

@@ -49,6 +49,11 @@ impl Mirror {
         Ok(Repository::of_mirror(git::open_or_create_bare(&self.path)?, self.limits, lease))
     }
 
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn lease(&self) -> Arc<()> {
         Arc::clone(&self.readers.lock().unwrap_or_else(PoisonError::into_inner))
     }

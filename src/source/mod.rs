@@ -33,6 +33,7 @@ mod packs;
 mod pkt_line;
 mod process;
 mod push;
+mod signature;
 mod transport;
 mod tree;
 mod url;
@@ -47,6 +48,7 @@ pub use ls_refs::{default_branch, named_by_head, remote_head, without_branch};
 pub use merge::Merged;
 pub use mirror::Mirror;
 pub use notes::{NOTES_REF, NoteLine, Signature};
+pub use signature::Said;
 pub use tree::{Blob, Entry, EntryKind, Tree};
 pub use url::{RemoteUrl, Slug};
 

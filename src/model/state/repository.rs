@@ -67,6 +67,9 @@ pub struct RepositoryState {
     /// What has happened in it and is not told to sequences yet, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub happened: Vec<GitEvent>,
+    /// Up to which commit was read what signed commits say of what waits for approval, where that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approvals_read: Option<CommitId>,
 }
 
 impl RepositoryState {
@@ -94,6 +97,7 @@ impl RepositoryState {
             proposals: Vec::new(),
             previews: Vec::new(),
             happened: Vec::new(),
+            approvals_read: None,
         }
     }
 }

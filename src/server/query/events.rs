@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{MOST, Query, Selection};
 use crate::error::Result;
-use crate::model::ids::{RunId, ServiceKey};
+use crate::model::ids::{RepositoryName, RunId, ServiceKey};
 use crate::server::problem::Answer;
 use crate::server::view::{EventView, List};
 use crate::store::EventRow;
@@ -40,8 +40,11 @@ impl Query {
         let Selection { repository, stage, .. } = selection.clone();
         let selection = Selection { repository, stage, ..Selection::default() };
         let configs = self.config_states(&selection).await?;
+        // What a commit says has no stage before it counts.
+        let repositories = self.repository_names(selection.repository.as_deref()).await?;
+        let repositories = repositories.iter().filter(|_| selection.stage.is_none()).map(RepositoryName::events);
         let configs = configs.found.iter().map(|config| config.key.events());
-        Ok(configs.map(|run| (run, true)).collect())
+        Ok(configs.chain(repositories).map(|run| (run, true)).collect())
     }
 
     /// Whether a run is of the repository and in the stage; `known` is what was found of runs before.

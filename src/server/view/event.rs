@@ -91,6 +91,7 @@ fn message(event: &Event) -> String {
         Event::Executed { pod, command, by } => format!("`{command}` was run in {pod} by {by}"),
         Event::NotTold { sink, kind, problem, .. } => format!("{} was not told to {sink}: {problem}", short(kind)),
         Event::NotDelivered { by, reason } => format!("nothing is delivered on {by}: {reason}"),
+        Event::NotApproved { commit, reason } => format!("what {} approves does not count: {reason}", commit.short()),
         Event::Timer { timer } => format!("the time for {} is over", timer.as_str()),
     }
 }

@@ -18,6 +18,7 @@ mod ssh;
 mod stream;
 mod tcp;
 
+pub(super) use program::answer;
 pub(super) use stream::Stream;
 
 /// What a server is asked to run.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
@@ -17,6 +17,31 @@ use crate::error::{Context as _, Failure, Result};
 const MAX_COMPLAINT_BYTES: usize = 8 * 1024;
 /// How long a program that closed its output may take to exit.
 const EXIT_LIMIT: Duration = Duration::from_secs(2);
+
+/// The most bytes of an answer.
+const MAX_ANSWER_BYTES: u64 = 64 * 1024;
+
+/// Whether a program is content with an input, and what it answers; it is killed where that takes longer than `limit`.
+pub(in crate::source) fn answer(
+    mut command: Command,
+    input: Vec<u8>,
+    limit: Duration,
+) -> std::io::Result<(bool, String)> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    wait(limit, async move {
+        let mut child = command.spawn()?;
+        let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(std::io::ErrorKind::NotConnected.into());
+        };
+        let mut answer = Vec::new();
+        let mut stdout = stdout.take(MAX_ANSWER_BYTES);
+        let feed = async move { stdin.write_all(&input).await };
+        // It need not read to the end to have made up its mind.
+        let (_fed, read) = tokio::join!(feed, stdout.read_to_end(&mut answer));
+        read?;
+        Ok((child.wait().await?.success(), String::from_utf8_lossy(&answer).into_owned()))
+    })
+}
 
 /// What it means that a program ended so: whom it spoke for, its last words, and its exit code if it has one.
 pub(super) type Explain = fn(peer: &str, complaint: &str, code: Option<i32>) -> Failure;

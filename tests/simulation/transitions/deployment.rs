@@ -175,6 +175,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (promoted(), ""),
         (not_told(), ""),
         (Event::Executed { pod: "web-2-0".into(), command: "env".into(), by: "ann".into() }, ""),
+        (Event::NotApproved { commit: "c1".into(), reason: "it is not signed".into() }, ""),
         (Event::NotDelivered { by: "tag v1".into(), reason: "held".into() }, ""),
     ]
 }

@@ -122,14 +122,16 @@ fn kind(event: &Event) -> &'static str {
         Event::Promoted { .. } => "promoted",
         Event::Executed { .. } => "executed",
         Event::NotDelivered { .. } => "not delivered",
+        Event::NotApproved { .. } => "not approved",
         Event::NotTold { .. } => "not told",
     }
 }
 
 /// Every kind of fact; a table in which one is not tried is not whole.
-const KINDS: [&str; 34] = [
+const KINDS: [&str; 35] = [
     "not told",
     "not delivered",
+    "not approved",
     "queued",
     "admitted",
     "waiting",

@@ -173,6 +173,7 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (not_told(), ""),
         (Event::DeployerAsked { pod: "web-2-deploy".into(), asked: Asked::Until { percent: 1 }, replicas: 2 }, ""),
         (Event::Executed { pod: "web-2-0".into(), command: "env".into(), by: "ann".into() }, ""),
+        (Event::NotApproved { commit: "c1".into(), reason: "it is not signed".into() }, ""),
         (Event::NotDelivered { by: "tag v1".into(), reason: "held".into() }, ""),
     ]
 }
