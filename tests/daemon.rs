@@ -30,6 +30,7 @@ mod daemon_edges {
     mod full_disk;
     mod gitea;
     mod images;
+    mod imported;
     mod lost_mirror;
     mod many;
     mod orders;

@@ -1,5 +1,7 @@
 //! `launchway migrate KIND`.
 
+mod keptn;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -7,7 +9,8 @@ use clap::{Args, Subcommand};
 use super::output::{Complaint, Exit, Outcome, Output, remark};
 use super::work_file::{WorkFile, refused};
 use crate::error::Failure;
-use crate::manifest::migrate::{deployment_configs, shipyard};
+use crate::manifest::Problem;
+use crate::manifest::migrate::{Migrated, deployment_configs, shipyard};
 
 /// Write files of older kinds as those that took their place
 #[derive(Debug, Args)]
@@ -51,18 +54,25 @@ enum Verb {
         #[arg(long)]
         write: bool,
     },
+    /// A project as Keptn kept it in Git, a branch or a folder for each stage, as a repository for launchway
+    ///
+    /// The shipyard gets the objectives of its stages; files of executors are kept where they find them and nobody else reads them.
+    /// What has no counterpart is told on standard error.
+    #[command(
+        after_help = "Examples:\n  launchway migrate keptn ~/sockshop\n  launchway migrate keptn ~/sockshop --into ~/shop --prometheus http://prometheus:9090"
+    )]
+    Keptn(keptn::Arguments),
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Outcome {
-    let (file, write, what) = match &arguments.verb {
-        Verb::DeploymentConfig { file, write } => (file, *write, "DeploymentConfig"),
-        Verb::Shipyard { file, write } => (file, *write, "Shipyard of 0.1"),
+    type Migrate = fn(&str, &str) -> Result<Migrated, Box<Problem>>;
+    let (file, write, what, migrate): (_, _, _, Migrate) = match &arguments.verb {
+        Verb::DeploymentConfig { file, write } => (file, *write, "DeploymentConfig", deployment_configs),
+        Verb::Shipyard { file, write } => (file, *write, "Shipyard of 0.1", shipyard),
+        Verb::Keptn(arguments) => return keptn::run(arguments, output),
     };
     let read = WorkFile::read(file, &file.display().to_string())?;
-    let migrated = match &arguments.verb {
-        Verb::DeploymentConfig { .. } => deployment_configs(&read.name, &read.text),
-        Verb::Shipyard { .. } => shipyard(&read.name, &read.text),
-    };
+    let migrated = migrate(&read.name, &read.text);
     let migrated = migrated.map_err(|problem| refused(&problem))?;
     if migrated.names.is_empty() {
         return Err(Complaint::failed(Failure::stalled(format!("there is no {what} in `{}`", read.name))));

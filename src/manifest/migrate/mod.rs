@@ -5,6 +5,7 @@
 //! annotations. Comments go along with what they stand at.
 
 mod check;
+pub mod keptn;
 mod shipyard;
 mod strategy;
 mod triggers;

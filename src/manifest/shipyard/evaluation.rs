@@ -20,7 +20,7 @@ const LONGEST_QUERY: usize = 4096;
 const LONGEST_VALUE: usize = 256;
 
 /// Checks the properties at `at`, which declare objectives, and normalises them.
-pub(super) fn read(properties: &mut Value, at: &str, findings: &mut Findings<'_>) {
+pub(in crate::manifest) fn read(properties: &mut Value, at: &str, findings: &mut Findings<'_>) {
     let version = properties.get("spec_version").cloned().unwrap_or(Value::Null);
     let is_known = version.is_null() || version == "1.0" || version.as_f64() == Some(1.0);
     if !is_known {

@@ -1,6 +1,6 @@
 //! Keptn's shipyard: versions, keys, rules.
 
-mod evaluation;
+pub(super) mod evaluation;
 mod lint;
 mod selector;
 
