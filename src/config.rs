@@ -15,6 +15,7 @@ use std::time::Duration;
 use self::fields::Field;
 use self::files::NamedFile;
 use crate::forge::address::ForgeKind;
+use crate::indicators::prometheus::PrometheusSettings;
 use crate::manifest::Problem;
 use crate::manifest::yaml;
 use crate::model::ids::RepositoryName;
@@ -98,6 +99,8 @@ pub struct RepositorySettings {
     pub allowed_signers: Option<PathBuf>,
     /// What signs its webhooks; all are valid at once, none means that it takes none.
     pub webhook: Vec<SecretSource>,
+    /// What opens each Prometheus that judges its objectives; others are asked without credentials.
+    pub prometheus: Vec<PrometheusSettings>,
     /// What opens the registries of its images; others are asked without credentials.
     pub registries: Vec<RegistrySettings>,
 }
@@ -248,6 +251,7 @@ impl RepositorySettings {
             commands: false,
             allowed_signers: None,
             webhook: Vec::new(),
+            prometheus: Vec::new(),
             registries: Vec::new(),
         }
     }
@@ -279,7 +283,10 @@ impl Settings {
             let webhook: Vec<PathBuf> = repository.webhook.iter().filter_map(SecretSource::file).collect();
             let registries = repository.registries.iter().filter_map(|registry| registry.password.as_ref()?.file());
             let registries: Vec<PathBuf> = registries.collect();
-            [token, password, ssh_key].into_iter().flatten().chain(webhook).chain(registries)
+            let opening = |it: &PrometheusSettings| [it.token.clone(), it.password.clone()];
+            let prometheus = repository.prometheus.iter().flat_map(opening).flatten();
+            let prometheus: Vec<PathBuf> = prometheus.filter_map(|secret| secret.file()).collect();
+            [token, password, ssh_key].into_iter().flatten().chain(webhook).chain(registries).chain(prometheus)
         };
         let tokens = self.tokens.iter().filter_map(|token| token.token.file());
         let sinks = self.sinks.iter().filter_map(|sink| sink.secret.as_ref()?.file());

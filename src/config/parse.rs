@@ -10,6 +10,8 @@ use super::{
     AccessToken, Allowances, CredentialFiles, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, ForgeSettings, History, Limits,
     RepositorySettings, RetentionSettings, Role, SequenceSettings, Settings,
 };
+use crate::indicators::prometheus::PrometheusSettings;
+use crate::model::host::is_loopback;
 use crate::model::ids::RepositoryName;
 use crate::registry::http::RegistrySettings;
 use crate::runtime::local::LogLimits;
@@ -158,7 +160,7 @@ pub(super) fn unique<T>(field: &Field<'_>, values: Vec<T>, name: impl Fn(&T) -> 
     values
 }
 
-const REPOSITORY: [&str; 17] = [
+const REPOSITORY: [&str; 18] = [
     "name",
     "url",
     "branch",
@@ -175,6 +177,7 @@ const REPOSITORY: [&str; 17] = [
     "commands",
     "approvals",
     "webhook",
+    "prometheus",
     "registries",
 ];
 
@@ -200,6 +203,7 @@ fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
         commands: get("commands").flag().unwrap_or(false),
         allowed_signers: approvals(&get("approvals"), folder),
         webhook: webhook(&get("webhook"), folder),
+        prometheus: get("prometheus").items().iter().map(|field| prometheus(field, folder)).collect(),
         registries: get("registries").items().iter().map(|field| registry(field, folder)).collect(),
     };
     refuse_vain_commands(&get("commands"), &settings);
@@ -313,6 +317,38 @@ fn credentials(field: &Field<'_>, folder: &Path) -> CredentialFiles {
         field.field("passwordFile").error("conflict", "a token and a password exclude each other", "leave one out");
     }
     files
+}
+
+/// What opens a Prometheus.
+fn prometheus(field: &Field<'_>, folder: &Path) -> PrometheusSettings {
+    field.known(&["url", "tokenFile", "usernameFile", "passwordFile", "caFile", "insecure"]);
+    let file = |key, holds| field.field(key).file(folder, holds);
+    let token = file("tokenFile", Holds::Secret);
+    let (username, password) = (file("usernameFile", Holds::Public), file("passwordFile", Holds::Secret));
+    if username.is_some() != password.is_some() {
+        field.error("conflict", "a user name and a password belong together", "give both files");
+    }
+    if token.is_some() && password.is_some() {
+        field.field("passwordFile").error("conflict", "a token and a password exclude each other", "leave one out");
+    }
+    PrometheusSettings {
+        url: private_address(&field.field("url"), field, "what opens it would cross the network in the clear"),
+        token: token.map(SecretSource::File),
+        username: username.map(SecretSource::File),
+        password: password.map(SecretSource::File),
+        ca_file: file("caFile", Holds::Public),
+    }
+}
+
+/// An address by HTTP. Where everybody on the way could read what is sent to it, `insecure` says that this is meant.
+pub(super) fn private_address(field: &Field<'_>, whole: &Field<'_>, otherwise: &str) -> String {
+    field.required();
+    let url = http_address(field).unwrap_or_default();
+    let host = url.strip_prefix("http://").map(|rest| rest.split('/').next().unwrap_or_default());
+    if host.is_some_and(|host| !is_loopback(host)) && !whole.field("insecure").flag().unwrap_or(false) {
+        field.error("invalid", otherwise, "use https://, or set `insecure: true` beside it");
+    }
+    url
 }
 
 /// What opens a registry of images.

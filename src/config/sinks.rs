@@ -4,8 +4,7 @@ use std::path::Path;
 
 use super::fields::Field;
 use super::files::Holds;
-use super::parse::{http_address, name, unique};
-use crate::model::host::is_loopback;
+use super::parse::{name, private_address, unique};
 use crate::model::ids::{ProjectName, ServiceName, SinkName, StageName};
 use crate::model::shipyard::{Operator, Requirement};
 use crate::model::sink::Subscription;
@@ -23,24 +22,11 @@ fn sink(field: &Field<'_>, folder: &Path) -> SinkSettings {
     let subscriptions = field.field("subscriptions").items();
     SinkSettings {
         name: SinkName::new(name(&field.field("name"))),
-        url: url(&field.field("url"), field.field("insecure").flag().unwrap_or(false)),
+        url: private_address(&field.field("url"), field, "events would cross the network in the clear"),
         secret: field.field("secretFile").file(folder, Holds::Secret).map(SecretSource::File),
         ca_file: field.field("caFile").file(folder, Holds::Public),
         subscriptions: subscriptions.iter().map(subscription).collect(),
     }
-}
-
-/// Where everybody on the way could read what happens is only asked for on purpose.
-fn url(field: &Field<'_>, insecure: bool) -> String {
-    field.required();
-    let url = http_address(field).unwrap_or_default();
-    let is_open =
-        url.strip_prefix("http://").is_some_and(|rest| !is_loopback(rest.split('/').next().unwrap_or_default()));
-    if is_open && !insecure {
-        let hint = "use https://, or set `insecure: true` for this sink";
-        field.error("invalid", "events would cross the network in the clear", hint);
-    }
-    url
 }
 
 fn subscription(field: &Field<'_>) -> Subscription {

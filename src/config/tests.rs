@@ -22,6 +22,7 @@ repositories:
     previews: false
     commands: true
     approvals: {allowedSignersFile: signers}
+    prometheus: [{url: 'https://prometheus.example/', tokenFile: prometheus-token}, {url: 'http://10.0.0.1:9090', insecure: true}]
     webhook: {secretFiles: [hook], secrets: ["hunter2"]}
   - {name: plain, url: /srv/git/plain.git, poll: 0s, forge: {kind: none}}
 sequences: {taskStartTimeout: 1m, taskTimeout: 2h}
@@ -72,6 +73,8 @@ fn a_whole_configuration_is_read() {
     let shop = &settings.repositories[0];
     assert_eq!((shop.name.as_str(), shop.branch.as_deref()), ("shop", Some("main")));
     assert_eq!(shop.poll, Duration::from_secs(90));
+    let opened: Vec<_> = shop.prometheus.iter().map(|it| (it.url.as_str(), it.token.is_some())).collect();
+    assert_eq!(opened, [("https://prometheus.example", true), ("http://10.0.0.1:9090", false)]);
     assert!(shop.allowed_signers.as_ref().is_some_and(|path| path.ends_with("signers")));
     assert!(shop.schedule.is_some() && shop.notes && !shop.previews && shop.commands && !shop.insecure);
     assert_eq!(shop.history, History::RewriteAllowed);
@@ -201,6 +204,13 @@ fn one_value_at_a_time() {
         (repository("commands: true"), "comments are read from GitHub, GitLab, Gitea and Forgejo alone"),
         (repository("commands: true, forge: {kind: bitbucket}"), "comments are read from"),
         (repository("commands: true, forge: {kind: gitea}"), "comments come by webhook"),
+        (repository("prometheus: [{}]"), "`url` is missing"),
+        (repository("prometheus: [{url: 'http://10.0.0.1'}]"), "what opens it would cross the network in the clear"),
+        (repository("prometheus: [{url: 'https://a', usernameFile: u}]"), "a user name and a password belong together"),
+        (
+            repository("prometheus: [{url: 'https://a', tokenFile: t, usernameFile: u, passwordFile: p}]"),
+            "a token and a password exclude each other",
+        ),
         (repository("approvals: {}"), "`allowedSignersFile` is missing"),
         (repository("approvals: {signers: a}"), "unknown key `signers`"),
         ("repositories: [{url: /a}]".to_owned(), "`name` is missing"),

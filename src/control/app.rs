@@ -264,7 +264,8 @@ fn assemble(
     let sinks = subscribers.into_iter().zip(&settings.sinks).map(lane).collect::<Result<_>>()?;
     let reporter = Arc::new(StatusReporter::new(driver.clone()));
     let housekeeping = Housekeeping { driver: driver.clone(), runtime: runtime.clone(), policy: settings.retention };
-    let indicators = Arc::new(PrometheusIndicators::new()?);
+    let opened = settings.repositories.iter().map(|it| (it.name.clone(), it.prometheus.clone()));
+    let indicators = Arc::new(PrometheusIndicators::new(opened)?);
     let tokens = DeployerTokens::new(deployer_key(state.root())?.as_bytes(), driver.store.incarnation().clone());
     Ok(Parts { driver, runtime, reporter, housekeeping, trees, state, indicators, sinks, tokens })
 }

@@ -130,10 +130,10 @@ impl Performer {
     /// Measures for a task, if its run still waits for that.
     async fn measure(&self, run: &RunId, task: usize, measurement: &Measurement) -> Result<Vec<Input>> {
         let known = self.driver.store.run(run).await?.map(|known| known.value);
-        if !known.as_ref().and_then(Run::sequence).is_some_and(|sequence| sequence.is_at(task)) {
+        let Some(sequence) = known.as_ref().and_then(Run::sequence).filter(|sequence| sequence.is_at(task)) else {
             return Ok(Vec::new());
-        }
-        let event = match self.indicators.measure(measurement).await {
+        };
+        let event = match self.indicators.measure(&sequence.repository, measurement).await {
             Ok(readings) => Event::Measured { task, at: measurement.at, readings },
             Err(failure) if failure.class() == Class::Stalled => {
                 Event::NotMeasured { task, message: failure.one_line() }

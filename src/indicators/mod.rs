@@ -8,13 +8,18 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::model::evaluation::{Measurement, Reading};
+use crate::model::ids::RepositoryName;
 
 /// Measures indicators.
 #[async_trait]
 pub trait Indicators: Send + Sync {
-    /// What each of the indicators is; that one has no value is an answer too.
+    /// What each of the indicators is that a repository asks for; that one has no value is an answer too.
     ///
     /// # Errors
     /// `Transient` if nobody answers; otherwise if what answers cannot be asked.
-    async fn measure(&self, measurement: &Measurement) -> Result<BTreeMap<String, Reading>>;
+    async fn measure(
+        &self,
+        repository: &RepositoryName,
+        measurement: &Measurement,
+    ) -> Result<BTreeMap<String, Reading>>;
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use crate::error::Result;
 use crate::indicators::Indicators;
 use crate::model::evaluation::{Measurement, Reading};
+use crate::model::ids::RepositoryName;
 
 /// Indicators by name.
 #[derive(Debug, Default)]
@@ -23,7 +24,11 @@ impl PretendedIndicators {
 
 #[async_trait]
 impl Indicators for PretendedIndicators {
-    async fn measure(&self, measurement: &Measurement) -> Result<BTreeMap<String, Reading>> {
+    async fn measure(
+        &self,
+        _repository: &RepositoryName,
+        measurement: &Measurement,
+    ) -> Result<BTreeMap<String, Reading>> {
         let readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let reading = |name: &String| {
             let unknown = || Reading::Missing("nobody has said what it is".to_owned());

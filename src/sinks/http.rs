@@ -10,7 +10,7 @@ use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use reqwest::{Certificate, Client, Response};
+use reqwest::{Client, Response};
 
 use super::{Refusal, Sink};
 use crate::engine::sequence::incoming::derived_context;
@@ -68,14 +68,7 @@ impl HttpSink {
     /// If its certificates cannot be used.
     pub fn new(settings: SinkSettings) -> Result<Self> {
         let builder = http_client::bounded(CONNECT_TIMEOUT, REQUEST_TIMEOUT);
-        let Some(path) = &settings.ca_file else {
-            let client =
-                builder.build().or_stalled(|| format!("cannot prepare requests to sink `{}`", settings.name))?;
-            return Ok(Self { settings, client });
-        };
-        let unusable = || format!("cannot use the certificates in `{}`", path.display());
-        let certificates = Certificate::from_pem_bundle(&std::fs::read(path).or_stalled(unusable)?);
-        let client = builder.tls_certs_merge(certificates.or_stalled(unusable)?).build().or_stalled(unusable)?;
+        let client = http_client::trusting(builder, settings.ca_file.as_deref())?;
         Ok(Self { settings, client })
     }
 

@@ -6,13 +6,18 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::support::daemon::{World, eventually, http};
+use crate::support::daemon::{World, eventually, http, private, repository};
+
+/// What opens the Prometheus.
+const TOKEN: &str = "of-nobodys-business";
 
 /// Answers as Prometheus does, and remembers what it was asked.
 struct Prometheus {
     address: String,
     answer: Arc<Mutex<(u16, String)>>,
     asked: Arc<Mutex<Vec<String>>>,
+    /// What made each question one of somebody's.
+    opened: Arc<Mutex<Vec<String>>>,
 }
 
 impl Prometheus {
@@ -21,8 +26,9 @@ impl Prometheus {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let answer = Arc::new(Mutex::new((503, String::new())));
-        let prometheus = Self { address, answer, asked: Arc::default() };
+        let prometheus = Self { address, answer, asked: Arc::default(), opened: Arc::default() };
         let (answer, asked) = (prometheus.answer.clone(), prometheus.asked.clone());
+        let opened = prometheus.opened.clone();
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let (mut head, mut part) = (Vec::new(), [0; 4096]);
@@ -32,8 +38,10 @@ impl Prometheus {
                         _ => break,
                     }
                 }
-                let line = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
-                asked.lock().unwrap().push(line);
+                let head = String::from_utf8_lossy(&head).into_owned();
+                let authorization = head.lines().find_map(|line| line.strip_prefix("authorization: "));
+                opened.lock().unwrap().push(authorization.unwrap_or_default().to_owned());
+                asked.lock().unwrap().push(head.lines().next().unwrap_or_default().to_owned());
                 let (code, body) = answer.lock().unwrap().clone();
                 let length = body.len();
                 let more = format!("location: http://{}/elsewhere\r\nconnection: close\r\n", "127.0.0.1:9");
@@ -93,6 +101,11 @@ spec:
 ",
             prometheus.address
         );
+        private(&world.git.path("token"), &format!("{TOKEN}\n"));
+        let (token, bare) = (world.git.path("token"), world.git.bare());
+        let opened =
+            format!("prometheus: [{{url: 'http://{}/under/', tokenFile: {}}}]", prometheus.address, token.display());
+        world.configure(&repository("shop", &bare.display().to_string(), &[&opened]));
         world.start();
         let commit = world.git.push_files(&[("shipyard.yaml", &shipyard)]);
         world.status(&commit, "launchway/plan", "success");
@@ -144,6 +157,10 @@ fn objectives_are_judged_by_prometheus_and_by_what_was_before_although_the_daemo
     let asked = shop.prometheus.asked.lock().unwrap().last().cloned().unwrap();
     assert!(asked.starts_with("GET /under/api/v1/query?query=p95%7B") && asked.contains("&time="), "{asked}");
     assert!(asked.contains("cart") && asked.contains("300s"), "{asked}");
+    let opened = shop.prometheus.opened.lock().unwrap().clone();
+    assert!(opened.iter().all(|it| *it == format!("Bearer {TOKEN}")), "{opened:?}");
+    let told = [shop.world.tell(&["events"]), shop.call("GET", "/api/v1/event?pageSize=100", &Value::Null).to_string()];
+    assert!(told.iter().all(|told| !told.contains(TOKEN)), "{told:?}");
 
     shop.prometheus.measures("812");
     shop.evaluate("c2", "cart", &json!({}));
