@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -142,6 +143,7 @@ type executor struct {
 	server        server
 	task, name    string
 	poll, timeout time.Duration
+	heartbeat     time.Duration // 0: says nothing
 	count         int
 	command       []string
 	done          map[string]bool // what is open although it is done here: others have not finished it
@@ -207,6 +209,18 @@ func (e *executor) wasTold(ctx context.Context, task event, word string) (bool, 
 }
 
 func (e *executor) tell(ctx context.Context, task event, word string, data map[string]any) error {
+	var ignored string
+	err := patiently(ctx, func() (err error) {
+		ignored, err = e.tellOnce(ctx, task, word, e.id(task, word), data)
+		return
+	})
+	if err == nil {
+		log.Println(task.ID, word, ignored)
+	}
+	return err
+}
+
+func (e *executor) tellOnce(ctx context.Context, task event, word, id string, data map[string]any) (string, error) {
 	told := map[string]any{}
 	for key, value := range data {
 		told[key] = value
@@ -217,16 +231,28 @@ func (e *executor) tell(ctx context.Context, task event, word string, data map[s
 	var answer struct {
 		Ignored string `json:"ignored"`
 	}
-	err := patiently(ctx, func() error {
-		return e.server.ask(ctx, "/api/v1/event", nil, event{
-			SpecVersion: "1.0", ID: e.id(task, word), Source: e.name, Type: "sh.keptn.event." + e.task + "." + word,
-			Context: task.Context, TriggeredID: task.ID, Data: told,
-		}, &answer)
-	})
-	if err == nil {
-		log.Println(task.ID, word, answer.Ignored)
+	return answer.Ignored, e.server.ask(ctx, "/api/v1/event", nil, event{
+		SpecVersion: "1.0", ID: id, Source: e.name, Type: "sh.keptn.event." + e.task + "." + word,
+		Context: task.Context, TriggeredID: task.ID, Data: told,
+	}, &answer)
+}
+
+// report says that it is still at it. The next time is soon, so that nobody has to hear of this one.
+func (e *executor) report(ctx context.Context, task event, output string) {
+	message := lastLine(output)
+	if message == "" {
+		message = "at work"
 	}
-	return err
+	// Each has an id of its own, also after a restart: one that was told before would not count.
+	id := e.id(task, fmt.Sprintf("status.changed-%d", time.Now().UnixNano()))
+	if _, err := e.tellOnce(ctx, task, "status.changed", id, map[string]any{"message": message}); err != nil {
+		log.Printf("%s status.changed is not told: %v", task.ID, err)
+	}
+}
+
+func lastLine(output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	return lines[len(lines)-1]
 }
 
 // do runs the command, and says how it went.
@@ -246,14 +272,22 @@ func (e *executor) do(ctx context.Context, task event) (map[string]any, error) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
+	heartbeat, reported := e.heartbeat, begun
+	if heartbeat == 0 {
+		heartbeat = e.timeout
+	}
 	for {
 		select {
 		case <-ended:
-			return e.result(command.ProcessState.ExitCode(), string(output.kept), time.Since(begun)), nil
+			return e.result(command.ProcessState.ExitCode(), output.text(), time.Since(begun)), nil
 		case <-ctx.Done():
 			end(command, ended)
 			return nil, ctx.Err()
-		case <-time.After(e.poll):
+		case <-time.After(min(e.poll, heartbeat)):
+		}
+		if time.Since(reported) >= heartbeat {
+			reported = time.Now()
+			e.report(ctx, task, output.text())
 		}
 		switch {
 		case time.Since(begun) > e.timeout:
@@ -267,8 +301,7 @@ func (e *executor) do(ctx context.Context, task event) (map[string]any, error) {
 }
 
 func (e *executor) result(code int, output string, took time.Duration) map[string]any {
-	lines := strings.Split(strings.TrimSpace(output), "\n")
-	message, result := lines[len(lines)-1], "pass"
+	message, result := lastLine(output), "pass"
 	if message == "" {
 		message = fmt.Sprintf("exit code %d", code)
 	}
@@ -316,9 +349,20 @@ func end(command *exec.Cmd, ended <-chan error) {
 }
 
 // tail shows what is printed, and keeps the end of it.
-type tail struct{ kept []byte }
+type tail struct {
+	lock sync.Mutex
+	kept []byte
+}
+
+func (t *tail) text() string {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	return string(t.kept)
+}
 
 func (t *tail) Write(printed []byte) (int, error) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
 	t.kept = append(t.kept, printed...)
 	t.kept = t.kept[max(0, len(t.kept)-keptOutput):]
 	return os.Stdout.Write(printed)
@@ -336,6 +380,7 @@ func main() {
 	flag.StringVar(&e.name, "name", "", "what it calls itself; two that do the same tasks have two `names` (default TASK-executor)")
 	flag.DurationVar(&e.poll, "poll", 2*time.Second, "time between two looks")
 	flag.DurationVar(&e.timeout, "timeout", 10*time.Minute, "the most that the command may take")
+	flag.DurationVar(&e.heartbeat, "heartbeat", 0, "time between two words of how far it is; less than the `heartbeat` of the task (default says nothing)")
 	flag.IntVar(&e.count, "count", 0, "ends after so many tasks (default never)")
 	flag.Parse()
 	e.server.token, e.command = os.Getenv("LAUNCHWAY_TOKEN"), flag.Args()

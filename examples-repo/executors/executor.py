@@ -125,18 +125,31 @@ class Executor:
         return f"{event['id']}.{self.options.name}.{word}"
 
     def tell(self, event, word, data):
+        answer = patiently(lambda: self.tell_once(event, word, self.id(event, word), data))
+        if answer:
+            log(f"{event['id']} {word}" + (f", ignored: {answer['ignored']}" if answer.get("ignored") else ""))
+
+    def tell_once(self, event, word, id_, data):
         scope = {key: event["data"][key] for key in ("project", "stage", "service")}
-        answer = patiently(lambda: self.server.ask("/api/v1/event", body={
+        return self.server.ask("/api/v1/event", body={
             "specversion": "1.0",
-            "id": self.id(event, word),
+            "id": id_,
             "source": self.options.name,
             "type": f"{self.type}.{word}",
             "shkeptncontext": event["shkeptncontext"],
             "triggeredid": event["id"],
             "data": {**scope, **data},
-        }))
-        if answer:
-            log(f"{event['id']} {word}" + (f", ignored: {answer['ignored']}" if answer.get("ignored") else ""))
+        })
+
+    def report(self, event, output):
+        """Says that it is still at it. The next time is soon, so that nobody has to hear of this one."""
+        lines = output.strip().splitlines()
+        try:
+            # Each has an id of its own, also after a restart: one that was told before would not count.
+            id_ = self.id(event, f"status.changed-{time.time_ns()}")
+            self.tell_once(event, "status.changed", id_, {"message": lines[-1] if lines else "at work"})
+        except (OSError, ValueError, Refused) as error:
+            log(f"{event['id']} status.changed is not told: {error}")
 
     def do(self, event):
         """Runs the command; says how it went, or nothing if this program is to end."""
@@ -145,7 +158,12 @@ class Executor:
             command = Command(self.options.command, event)
         except OSError as error:
             return {"status": "errored", "result": "fail", "message": str(error)}
-        while not command.wait(self.options.poll):
+        heartbeat = self.options.heartbeat or self.options.timeout
+        reported = begun
+        while not command.wait(min(self.options.poll, heartbeat)):
+            if time.monotonic() - reported >= heartbeat:
+                reported = time.monotonic()
+                self.report(event, command.output)
             if stop.is_set():
                 command.end()
                 return None
@@ -222,6 +240,8 @@ def main():
     parser.add_argument("--task", required=True, help="the name of the tasks that it does")
     parser.add_argument("--name", help="what it calls itself; two that do the same tasks have two names [default: TASK-executor]")
     parser.add_argument("--poll", type=float, default=2.0, help="seconds between two looks [default: 2]")
+    parser.add_argument("--heartbeat", type=float, default=0.0,
+                        help="seconds between two words of how far it is; less than the `heartbeat` of the task [default: says nothing]")
     parser.add_argument("--timeout", type=float, default=600.0, help="the most seconds that the command may take [default: 600]")
     parser.add_argument("--count", type=int, default=0, help="ends after so many tasks [default: never]")
     parser.add_argument("command", nargs="+", help="what does a task: fails it with another exit code than 0")

@@ -34,6 +34,8 @@ spec:
       - name: test
     - name: check
       tasks: [{name: approval}]
+    - name: lab
+      tasks: [{name: measure, heartbeat: 2s}]
   - name: production
     sequences:
     - name: delivery

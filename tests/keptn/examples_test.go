@@ -1,6 +1,8 @@
 package keptn
 
 import (
+	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,9 +27,9 @@ func examples(t *testing.T) map[string][]string {
 }
 
 // example runs one of them for a task with a script, which has a folder for what it wants to be seen.
-func example(t *testing.T, d *daemon, words []string, task, script, folder string) *exec.Cmd {
+func example(t *testing.T, d *daemon, words []string, task, script, folder string, more ...string) *exec.Cmd {
 	t.Helper()
-	words = append(append([]string{}, words...), "--task", task, "--", "sh", "-c", script)
+	words = append(append(append([]string{}, words...), more...), "--task", task, "--", "sh", "-c", script)
 	executor := exec.Command(words[0], words[1:]...)
 	executor.Env = append(os.Environ(), "LAUNCHWAY_SERVER="+d.address, "LAUNCHWAY_TOKEN="+d.token)
 	executor.Dir, executor.Stderr = folder, os.Stderr
@@ -111,4 +113,45 @@ func TestAnExampleEndsWhatIsToEnd(t *testing.T) {
 			}, api.SequencesControlSequenceOptions{}))
 		})
 	}
+}
+
+func TestAnExampleSaysThatItIsStillAtIt(t *testing.T) {
+	beats := map[string]string{"Go": "300ms", "Python": "0.3"}
+	for language, words := range examples(t) {
+		t.Run(language, func(t *testing.T) {
+			d, folder := start(t), t.TempDir()
+			// Without a word for two seconds it would be ended.
+			keptnContext := trigger(t, d.client(t), "dev", "lab", "cart")
+			script := `echo half of it; while [ ! -e over ]; do sleep 0.1; done`
+			executor := example(t, d, words, "measure", script, folder, "--heartbeat", beats[language])
+			until(t, "word for a while", func() bool { return len(reports(t, d)) >= 10 })
+			equal(t, "word", reports(t, d)[9], "measure-executor: half of it")
+			must(t, os.WriteFile(filepath.Join(folder, "over"), nil, 0o600))
+			until(t, "end", func() bool {
+				found := states(t, d, "?keptnContext="+keptnContext)
+				return len(found.States) == 1 && found.States[0].State == models.SequenceFinished
+			})
+			equal(t, "stage", states(t, d, "?keptnContext="+keptnContext).States[0].Stages[0].State, "succeeded")
+			must(t, executor.Process.Signal(syscall.SIGTERM))
+			must(t, executor.Wait())
+		})
+	}
+}
+
+// reports are what executors have said of how far they are.
+func reports(t *testing.T, d *daemon) (found []string) {
+	t.Helper()
+	answer, err := http.Get(d.address + "/api/v1/events?limit=1000")
+	must(t, err)
+	defer answer.Body.Close()
+	var list struct {
+		Items []struct{ Event, Message string }
+	}
+	must(t, json.NewDecoder(answer.Body).Decode(&list))
+	for _, item := range list.Items {
+		if item.Event == "executorReported" {
+			found = append(found, item.Message)
+		}
+	}
+	return found
 }
