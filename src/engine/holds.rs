@@ -5,6 +5,7 @@ use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds, Release};
 use crate::model::ids::{HoldId, ProjectName, RepositoryName, ServiceKey};
+use crate::model::run::SequenceRun;
 
 /// Places a hold. That of a rollback takes the place of those that earlier ones have left on the same service.
 ///
@@ -56,6 +57,16 @@ pub fn release(
         state.seen = None;
     }
     Ok(())
+}
+
+/// Who has paused what a run belongs to, if somebody has.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn pausing(records: &Records, run: &SequenceRun) -> Result<Option<String>, Undecided> {
+    let holds = records.holds.get(&run.service.project)?;
+    let pauses = |hold: &&Hold| hold.scope.context.is_some() && run.is_held_by(hold);
+    Ok(holds.and_then(|holds| holds.holds.iter().find(pauses)).map(|hold| hold.by.clone()))
 }
 
 /// Under a hold, nothing is started by hand either.

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::engine;
 use crate::engine::deployment::{apply, gone, tag, turn};
 use crate::engine::evaluation;
+use crate::engine::holds;
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::rollback::propose;
 use crate::engine::sequence::{promotion, slot};
@@ -205,7 +206,7 @@ impl<'a> Transition<'a> {
         })
     }
 
-    /// A queued run enters its slot. One that a person wants may come while a head is being planned, which must not
+    /// A queued run enters its slot, and is paused where what it belongs to is. One that a person wants may come while a head is being planned, which must not
     /// overlook it.
     ///
     /// # Errors
@@ -227,7 +228,8 @@ impl<'a> Transition<'a> {
         slot.waiting.push(run.id.clone());
         slot.refused = slot.refused.filter(|_| run.delivery.is_none());
         self.records.slots.put(&run.service, Some(slot))?;
-        self.put_run(Run::Sequence(Box::new(SequenceRun { limits: self.limits, ..run })))
+        let paused = holds::pausing(self.records, &run)?;
+        self.put_run(Run::Sequence(Box::new(SequenceRun { limits: self.limits, paused, ..run })))
     }
 
     /// What has become of a run, or a new one.

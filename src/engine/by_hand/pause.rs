@@ -62,12 +62,23 @@ pub fn resume_delivery(
         return Ok(false);
     }
     holds::release(transition, &part.project, &Release { holds, ..Release::default() }, None)?;
-    for run in open(transition.records, runs)? {
-        let service = transition.records.runs.get(&run)?.and_then(Run::sequence).map(|run| run.service.clone());
-        service.into_iter().for_each(|service| transition.examine(service));
-        transition.tell(run, Event::Resumed { by: by.to_owned() });
-    }
+    resumed(transition, runs, by)?;
     Ok(true)
+}
+
+/// Tells runs that they go on, of which a pause was lifted: those that nothing else pauses.
+///
+/// # Errors
+/// If something must be read first.
+pub fn resumed(transition: &mut Transition<'_>, runs: &[RunId], by: &str) -> Result<(), Undecided> {
+    for id in open(transition.records, runs)? {
+        let Some(Run::Sequence(run)) = transition.records.runs.get(&id)?.cloned() else { continue };
+        if holds::pausing(transition.records, &run)?.is_none() {
+            transition.examine(run.service);
+            transition.tell(id, Event::Resumed { by: by.to_owned() });
+        }
+    }
+    Ok(())
 }
 
 /// What pauses just this part.

@@ -54,7 +54,8 @@ pub(in crate::engine) fn promote(
     let Some(id) = ended.plan.clone() else { return start_waiting(transition, &ended, newest.as_ref()) };
     let Some(mut plan) = transition.plan_of(&id, &service.service)? else { return Ok(()) };
     plan.stages.retain(is_there);
-    start_others(transition, &ended, &ended.event_name(), &plan, triggered::by_end(&plan, &ended, outcome))?;
+    let others = triggered::by_end(&plan, &ended, outcome);
+    start_others(transition, &ended, (&ended.event_name(), ended.outcome), &plan, others)?;
     let turn = |plan| order::next(plan, &ended, outcome);
     let content = content_in(&plan, service);
     let newest = newest.filter(|newest| newest.id != plan.id);
@@ -266,9 +267,8 @@ fn start_next(
         };
         if let Some(run) = run {
             started.insert(stage.stage.clone());
-            let (context, paused) = (ended.context.clone(), ended.paused.clone());
-            let (preceded, data) = (ended.outcome, dataflow::carried(ended));
-            transition.start(SequenceRun { context, paused, preceded, data, ..run })?;
+            let (context, preceded, data) = (ended.context.clone(), ended.outcome, dataflow::carried(ended));
+            transition.start(SequenceRun { context, preceded, data, ..run })?;
         }
     }
     Ok(())
@@ -280,11 +280,11 @@ fn rounds(sequence: &Sequence) -> usize {
     if asks { MOST_ROUNDS } else { 1 }
 }
 
-/// Starts the sequences that bring nothing and only run tasks, for the same service.
+/// Starts the sequences that bring nothing and only run tasks, for the same service, after what has ended and how.
 fn start_others(
     transition: &mut Transition<'_>,
     run: &SequenceRun,
-    what: &str,
+    (what, outcome): (&str, Option<Outcome>),
     plan: &Plan,
     others: Vec<(&StagePlan, &Sequence)>,
 ) -> Result<(), Undecided> {
@@ -303,8 +303,7 @@ fn start_others(
             after: after.clone(),
             context: run.context.clone(),
             data: dataflow::carried(run),
-            preceded: run.outcome,
-            paused: run.paused.clone(),
+            preceded: outcome,
             is_foreign: run.is_foreign,
             ..SequenceRun::draft(service, stage.destination.clone(), revision, digest::stored(procedure))
         };
@@ -340,8 +339,10 @@ pub(in crate::engine) fn tasks_ended(
     let Some(mut plan) = transition.plan_of(id, &run.service.service)? else { return Ok(()) };
     plan.stages.retain(|stage| is_there(stage, repository.as_ref()));
     for index in tasks {
-        let what = format!("{}.{}", run.service.stage, run.tasks[*index].name);
-        start_others(transition, &run, &what, &plan, triggered::by_task(&plan, &run, *index))?;
+        let task = &run.tasks[*index];
+        let what = format!("{}.{}", run.service.stage, task.name);
+        let others = triggered::by_task(&plan, &run, *index);
+        start_others(transition, &run, (&what, task.outcome), &plan, others)?;
     }
     Ok(())
 }

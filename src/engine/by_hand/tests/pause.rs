@@ -1,7 +1,7 @@
 //! Deliveries that begin no further task for a while.
 
 use super::*;
-use crate::model::hold::ProjectHolds;
+use crate::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds};
 
 fn part() -> Part {
     Part { project: "shop".into(), context: "c1".into(), stage: None }
@@ -22,6 +22,30 @@ fn a_pause_is_a_hold_of_a_context_that_is_placed_once_and_lifted_again() {
     let resumed =
         memory.decide(|transition| resume_delivery(transition, &part(), &runs, "ann")).expect("it is resumed");
     assert!(resumed.answer && resumed.only::<ProjectHolds>().holds.is_empty());
+}
+
+#[test]
+fn what_is_paused_twice_goes_on_once_nothing_pauses_it() {
+    let (context, paused) = (Some("c1".into()), Some("ann".into()));
+    let run = SequenceRun { context, paused, ..tests_first(delivery("s1", "b")) };
+    let here = Part { stage: Some(run.service.stage.clone()), ..part() };
+    let hold = |id: &str, part: &Part| {
+        let Part { project, context, stage } = part.clone();
+        let scope = HoldScope { project, stage, service: None, context: Some(context) };
+        let (kind, reason, by) = (HoldKind::Pause, "paused by ann".into(), "ann".into());
+        Hold { id: id.into(), kind, scope, reason, by, since: NOW }
+    };
+    let holds = |holds: &[Hold]| ProjectHolds { holds: holds.to_vec(), ..ProjectHolds::none("shop".into()) };
+    let (whole, of_stage) = (hold("h1", &part()), hold("h2", &here));
+    let memory = serves().with(sequence(&run)).with(slot(Some(&run), &[]));
+    let runs = [run.id.clone()];
+    let resumed = |part: &Part, of: &[Hold]| {
+        let memory = memory.clone().with(holds(of));
+        let made = memory.decide(|transition| resume_delivery(transition, part, &runs, "ann")).expect("it is resumed");
+        (made.only::<ProjectHolds>().holds.len(), made.told(&run.id).into_iter().cloned().collect::<Vec<_>>())
+    };
+    assert_eq!(resumed(&here, &[whole.clone(), of_stage]), (1, vec![]), "the whole delivery is still paused");
+    assert_eq!(resumed(&part(), &[whole]), (0, vec![Event::Resumed { by: "ann".into() }]));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::engine::fixtures::{
 };
 use crate::manifest::digest::stored;
 use crate::model::event::Event;
+use crate::model::outcome::TaskResult;
 use crate::model::plan::Decision;
 use crate::model::project::{Procedure, Project};
 use crate::model::run::Delivery;
@@ -240,6 +241,11 @@ fn a_task_that_ends_starts_what_names_it_before_its_sequence_ends() {
         let down = memory(&plan, &run).with(down());
         assert!(started_by(&down).is_empty(), "nothing starts while it is down");
     }
+    let warned = Outcome { result: TaskResult::Warning, ..Outcome::PASS };
+    run.tasks[0].outcome = Some(warned);
+    let made = memory(&plan, &run).decide(|transition| tasks_ended(transition, &"s1".into(), &[0]));
+    let preceded = made.expect("nothing is refused").started()[0].preceded;
+    assert_eq!(preceded, Some(warned), "an approval there goes by how the task ended");
     run.tasks[0].outcome = Some(Outcome::PASS);
     assert_eq!(started(&promoted(&memory(&plan, &run), Outcome::PASS)), NEXT, "it was started by the task");
     assert_eq!(started(&promoted(&memory(&plan, &over), Outcome::PASS)), ["dev.cleanup of c2", NEXT[0]]);
