@@ -55,7 +55,7 @@ fn what_is_moved_and_mistyped_in_one_push_is_not_deleted() {
     let others = ["a", "b", "c"].map(|name| (format!("{name}.yaml"), sleeper(name, "type: Recreate", "1")));
     let others = others.iter().map(|(file, text)| (file.as_str(), text.as_str()));
     world.deploy(&others.chain([("web.yaml", web.as_str()), service]).collect::<Vec<_>>(), "success");
-    for (kind, file) in [("StatefulSet", "deploy/web.yaml"), ("dc", "deploy/app.yaml")] {
+    for (kind, file) in [("StatefulSet", "deploy/web.yaml"), ("Rollout", "deploy/app.yaml")] {
         std::fs::remove_file(world.git.work().join("web.yaml")).ok();
         let commit = world.git.push_files(&[(file, &web.replace("DeploymentConfig", kind))]);
         let why = world.status(&commit, "launchway/plan", "error");
