@@ -179,7 +179,7 @@ fn the_documentations_examples_are_right() {
         ("services/cart/bin/launch", "run"),
         ("services/cart/bin/migrate", "run"),
         ("tests/bin/smoke", "run"),
-        ("deploy/dev/x", ""),
+        ("deploy/dev/colors.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: colors}}"),
         ("deploy/production/x", ""),
     ];
     for (path, text) in examples.iter().filter(|(path, _)| path == "shipyard.yaml") {
