@@ -17,9 +17,9 @@ use documentation::session::Session;
 
 /// What is typed elsewhere: by its first line, and where.
 const ELSEWHERE: [(&str, &str); 11] = [
-    ("cargo run --release -- demo", "tests/demo.rs, and `.ci/run demo`"),
+    ("cargo run -- demo", "tests/demo.rs, and `.ci/run demo`"),
     ("launchway demo", "tests/demo.rs compares what it shows"),
-    ("cargo build --release", "`.ci/run demo`"),
+    ("cargo build --release", "`.ci/run simulation` builds so"),
     ("cargo build", "`.ci/run`"),
     ("cargo build --profile dist --bins", "needs root, systemd, and an hour"),
     ("sudo podman build --file deploy/Containerfile --tag launchway .", "tests/container"),

@@ -87,8 +87,12 @@ fn listen(field: &Field<'_>) -> SocketAddr {
 pub(super) fn http_address(field: &Field<'_>) -> Option<String> {
     let text = field.text()?;
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/') || rest.contains(['@', '?', '#', ' '])) {
-        field.error("invalid", format!("`{text}` is no http address"), "such as `https://deploy.example`");
+    let hint = "such as `https://deploy.example`";
+    if text.contains(['@', '?', '#']) {
+        // What stands there may be a secret, which is not repeated.
+        field.error("invalid", "this is no http address: `@`, `?` and `#` are not taken", hint);
+    } else if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/') || rest.contains(' ')) {
+        field.error("invalid", format!("`{text}` is no http address"), hint);
     }
     Some(text.trim_end_matches('/').to_owned())
 }

@@ -380,6 +380,7 @@ fn a_sink_says_where_it_is_and_what_it_is_told() {
         (sink("url: 'http://ci.example'"), "events would cross the network in the clear"),
         (sink("url: 'http://127.0.0.1.ci.example'"), "events would cross the network in the clear"),
         (sink("url: 'https://user:hunter2@ci.example'"), "is no http address"),
+        (sink("url: 'https://ci.example/hook?token=hunter2'"), "`?` and `#` are not taken"),
         (sink("url: 'https://a.example', secrets: [a]"), "unknown key `secrets`"),
         (asks("{key: result, operator: Is}"), "`Is` is not known"),
         (asks("{key: result, operator: In}"), "`In` and `NotIn` need `values`"),
@@ -388,6 +389,7 @@ fn a_sink_says_where_it_is_and_what_it_is_told() {
     ] {
         let found = problems(&text);
         assert!(found.iter().any(|problem| problem.contains(expected)), "{text}: {found:?}");
+        assert!(!found.iter().any(|problem| problem.contains("hunter2")), "{text}: {found:?}");
     }
     assert!(parse(&sink("url: 'http://ci.example', insecure: true")).is_ok());
     let both = "sinks: [{name: ci, url: 'https://a.example'}, {name: ci, url: 'https://b.example'}]";
