@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cured::CURED;
 use launchway::testing::interleaved::story::{End, Story};
 
-/// How many seeds are played unless told; `.ci/run simulation` plays as many as five minutes hold.
+/// How many seeds are played unless told; `.ci/run simulation` plays 10,000.
 const SEEDS: u64 = if cfg!(debug_assertions) { 50 } else { 100 };
 /// In how many orders of turns the story of a failure that was put right is played: `.ci/run simulation` plays a
 /// release build, which is ten times as fast.
