@@ -15,6 +15,7 @@ use crate::model::object::{Kind, ObjectKey};
 use crate::model::rollback::Rollback;
 use crate::model::run::{Run, SequenceRun};
 use crate::model::transaction::Write;
+use crate::store::RunFilter;
 
 /// The most characters that are kept of a command that was run in a pod.
 const MOST_OF_A_COMMAND: usize = 500;
@@ -155,11 +156,38 @@ pub async fn place_hold(driver: &Driver, scope: HoldScope, reason: String, by: &
 ///
 /// # Errors
 /// If the store fails.
-pub async fn release(driver: &Driver, project: &ProjectName, release: &Release) -> Result<Option<RepositoryName>> {
+pub async fn release(
+    driver: &Driver,
+    project: &ProjectName,
+    release: &Release,
+    by: &str,
+) -> Result<Option<RepositoryName>> {
     let declaring = declaring(driver, project).await?;
-    driver.decide(|transition| by_hand::release(transition, project, release, declaring.as_ref())).await?;
+    let paused = paused_by(driver, project, release).await?;
+    driver
+        .decide(|transition| by_hand::release(transition, project, release, declaring.as_ref(), (&paused, by)))
+        .await?;
     driver.examine_slots(project).await?;
     Ok(declaring)
+}
+
+/// The runs that go on with their tasks without the pauses among some holds.
+async fn paused_by(driver: &Driver, project: &ProjectName, release: &Release) -> Result<Vec<RunId>> {
+    let holds = driver.store.holds_of(project).await?.map_or_else(Vec::new, |it| it.value.holds);
+    let mut runs = Vec::new();
+    for hold in holds.into_iter().filter(|hold| release.holds.contains(&hold.id)) {
+        let Some(context) = hold.scope.context else { continue };
+        let filter = RunFilter {
+            project: Some(project.clone()),
+            stage: hold.scope.stage,
+            context: Some(context),
+            sequences: Some(true),
+            open: Some(true),
+            ..RunFilter::default()
+        };
+        runs.extend(driver.store.runs(&filter).await?.whole()?.into_iter().map(|run| run.value.id().clone()));
+    }
+    Ok(runs)
 }
 
 /// The repository that declares a project.

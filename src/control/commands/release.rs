@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::control::commands::operator::{Operator, said};
 use crate::control::commands::{Done, Refusal, by_hand};
-use crate::engine::by_hand::resumed;
 use crate::error::{Failure, Result};
 use crate::executor::sync;
 use crate::model::hold::{Lifted, Release};
-use crate::model::ids::{ConfigKey, HoldId, ProjectName, RunId};
+use crate::model::ids::{ConfigKey, HoldId, ProjectName};
 use crate::model::plan::Change;
 use crate::model::run::SequenceRun;
-use crate::store::RunFilter;
 
 /// Ends holds and lets go on what files pause; says what that starts, also if it is only asked for that.
 pub(super) async fn release(
@@ -28,35 +26,13 @@ pub(super) async fn release(
     }
     if !dry_run {
         for (project, release) in &asked {
-            let waiting = paused_by(operator, project, release).await?;
-            let declaring = by_hand::release(&operator.driver, project, release).await?;
-            operator.driver.decide(|transition| resumed(transition, &waiting, by)).await?;
+            let declaring = by_hand::release(&operator.driver, project, release, by).await?;
             if let Some(watcher) = declaring.and_then(|name| operator.watchers.get(&name)) {
                 watcher.requests.request();
             }
         }
     }
     Ok(done)
-}
-
-/// The runs that go on with their tasks without the pauses among some holds.
-async fn paused_by(operator: &Operator, project: &ProjectName, release: &Release) -> Result<Vec<RunId>> {
-    let store = &operator.driver.store;
-    let holds = store.holds_of(project).await?.map_or_else(Vec::new, |it| it.value.holds);
-    let mut runs = Vec::new();
-    for hold in holds.into_iter().filter(|hold| release.holds.contains(&hold.id)) {
-        let Some(context) = hold.scope.context else { continue };
-        let filter = RunFilter {
-            project: Some(project.clone()),
-            stage: hold.scope.stage,
-            context: Some(context),
-            sequences: Some(true),
-            open: Some(true),
-            ..RunFilter::default()
-        };
-        runs.extend(store.runs(&filter).await?.whole()?.into_iter().map(|run| run.value.id().clone()));
-    }
-    Ok(runs)
 }
 
 async fn by_project(

@@ -70,7 +70,7 @@ pub fn resume_delivery(
 ///
 /// # Errors
 /// If something must be read first.
-pub fn resumed(transition: &mut Transition<'_>, runs: &[RunId], by: &str) -> Result<(), Undecided> {
+pub(super) fn resumed(transition: &mut Transition<'_>, runs: &[RunId], by: &str) -> Result<(), Undecided> {
     for id in open(transition.records, runs)? {
         let Some(Run::Sequence(run)) = transition.records.runs.get(&id)?.cloned() else { continue };
         if holds::pausing(transition.records, &run)?.is_none() {

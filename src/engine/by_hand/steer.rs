@@ -1,5 +1,6 @@
 //! What people do with a rollout that waits, and with what stands beside the version that serves.
 
+use super::pause::resumed;
 use super::{config_state, deployment, ends_it, holder, refuse_if_down};
 use crate::engine::deployment::beside;
 use crate::engine::holds;
@@ -87,7 +88,8 @@ pub fn resume(
     Ok(Resumed { rollout: rollout.is_some(), paused })
 }
 
-/// Releases what a project holds or pauses, and what the released pauses have stopped goes on.
+/// Releases what a project holds or pauses, and what the released pauses have stopped goes on: rollouts, and the `paused` runs,
+/// which are told who lets them.
 ///
 /// # Errors
 /// If something must be read first.
@@ -96,6 +98,7 @@ pub fn release(
     project: &ProjectName,
     release: &Release,
     declaring: Option<&RepositoryName>,
+    (paused, by): (&[RunId], &str),
 ) -> Result<(), Undecided> {
     let known = transition.records.holds.get(project)?.cloned();
     let is_released = |hold: &&Hold| hold.kind == HoldKind::Pause && release.holds.contains(&hold.id);
@@ -104,7 +107,8 @@ pub fn release(
             transition.tell(run, Event::Resumed { by: format!("the release of hold {}", hold.id) });
         }
     }
-    holds::release(transition, project, release, declaring)
+    holds::release(transition, project, release, declaring)?;
+    resumed(transition, paused, by)
 }
 
 /// The rollouts that a person's pause has stopped.

@@ -176,7 +176,7 @@ async fn rerun(driver: &Driver, service: &ServiceKey, from_start: bool) -> Resul
 
 /// Lets go on what is held, as the daemon's command does.
 async fn release(daemon: &Daemon, project: &ProjectName, release: Release) -> Result<()> {
-    if let Some(repository) = by_hand::release(&daemon.driver, project, &release).await? {
+    if let Some(repository) = by_hand::release(&daemon.driver, project, &release, WHO).await? {
         daemon.hosting.request_sync(&repository);
     }
     Ok(())

@@ -246,14 +246,14 @@ impl Play<'_> {
                 let holds: Vec<_> = driver.store.holds().await?.whole()?.into_iter().map(|hold| hold.id).collect();
                 let released = holds.len();
                 let release = Release { holds, ..Release::default() };
-                by_hand::release(&driver, &ProjectName::new("shop"), &release).await?;
+                by_hand::release(&driver, &ProjectName::new("shop"), &release, WHO).await?;
                 self.world.sync_again(&self.pushed, false).await?;
                 format!("released {released}")
             }
             ["release", dc] => {
                 let lifted = Lifted { config: key(dc)?, by: WHO.to_owned(), since: driver.clock.now() };
                 let release = Release { paused: vec![lifted], ..Release::default() };
-                by_hand::release(&driver, &ProjectName::new("shop"), &release).await?;
+                by_hand::release(&driver, &ProjectName::new("shop"), &release, WHO).await?;
                 self.world.sync_again(&self.pushed, false).await?;
                 "lets it go on".to_owned()
             }

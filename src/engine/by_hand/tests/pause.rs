@@ -1,7 +1,7 @@
 //! Deliveries that begin no further task for a while.
 
 use super::*;
-use crate::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds};
+use crate::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds, Release};
 
 fn part() -> Part {
     Part { project: "shop".into(), context: "c1".into(), stage: None }
@@ -45,7 +45,13 @@ fn what_is_paused_twice_goes_on_once_nothing_pauses_it() {
         (made.only::<ProjectHolds>().holds.len(), made.told(&run.id).into_iter().cloned().collect::<Vec<_>>())
     };
     assert_eq!(resumed(&here, &[whole.clone(), of_stage]), (1, vec![]), "the whole delivery is still paused");
-    assert_eq!(resumed(&part(), &[whole]), (0, vec![Event::Resumed { by: "ann".into() }]));
+    assert_eq!(resumed(&part(), std::slice::from_ref(&whole)), (0, vec![Event::Resumed { by: "ann".into() }]));
+    let h1 = Release { holds: vec![whole.id.clone()], ..Release::default() };
+    let memory = memory.with(holds(&[whole]));
+    let made = memory.decide(|transition| release(transition, &"shop".into(), &h1, None, (&runs, "bob")));
+    let made = made.expect("it is released");
+    assert!(made.only::<ProjectHolds>().holds.is_empty());
+    assert_eq!(made.told(&run.id), [&Event::Resumed { by: "bob".into() }], "in the same transaction");
 }
 
 #[test]
