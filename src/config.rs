@@ -283,9 +283,8 @@ impl Settings {
             let webhook: Vec<PathBuf> = repository.webhook.iter().filter_map(SecretSource::file).collect();
             let registries = repository.registries.iter().filter_map(|registry| registry.password.as_ref()?.file());
             let registries: Vec<PathBuf> = registries.collect();
-            let opening = |it: &PrometheusSettings| [it.token.clone(), it.password.clone()];
-            let prometheus = repository.prometheus.iter().flat_map(opening).flatten();
-            let prometheus: Vec<PathBuf> = prometheus.filter_map(|secret| secret.file()).collect();
+            let prometheus = repository.prometheus.iter().flat_map(|it| [&it.token, &it.password]);
+            let prometheus: Vec<PathBuf> = prometheus.filter_map(|secret| secret.as_ref()?.file()).collect();
             [token, password, ssh_key].into_iter().flatten().chain(webhook).chain(registries).chain(prometheus)
         };
         let tokens = self.tokens.iter().filter_map(|token| token.token.file());

@@ -37,7 +37,11 @@ struct Asked {
 pub(super) async fn read(driver: &Driver, watched: &Arc<Watched>, allowed: Option<&Path>) -> Result<()> {
     let state = sync::state(driver, watched).await?.value;
     let (Some(head), Some(project)) = (state.applied.as_ref(), &state.project) else { return Ok(()) };
-    if let (Some(allowed), Some(known)) = (allowed, state.approvals_read.clone().filter(|known| known != head)) {
+    let read = allowed.map(|_| head);
+    if state.approvals_read.as_ref() == read {
+        return Ok(());
+    }
+    if let (Some(allowed), Some(known)) = (allowed, state.approvals_read.clone()) {
         let head = head.clone();
         let said = watched.ask(READING, move |watched| {
             let repository = watched.mirror.open()?;
@@ -50,7 +54,7 @@ pub(super) async fn read(driver: &Driver, watched: &Arc<Watched>, allowed: Optio
             carry_out(driver, watched, project, allowed, &said).await?;
         }
     }
-    watched.note_approvals_read(driver, allowed.map(|_| head)).await
+    watched.note_approvals_read(driver, read).await
 }
 
 async fn carry_out(

@@ -65,8 +65,8 @@ pub fn release(
 /// If something must be read first.
 pub(in crate::engine) fn pausing(records: &Records, run: &SequenceRun) -> Result<Option<String>, Undecided> {
     let holds = records.holds.get(&run.service.project)?;
-    let pauses = |hold: &&Hold| hold.scope.context.is_some() && run.is_held_by(hold);
-    Ok(holds.and_then(|holds| holds.holds.iter().find(pauses)).map(|hold| hold.by.clone()))
+    let pausing = holds.and_then(|holds| holds.holds.iter().find(|hold| run.is_paused_by(hold)));
+    Ok(pausing.map(|hold| hold.by.clone()))
 }
 
 /// Under a hold, nothing is started by hand either.

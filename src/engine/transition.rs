@@ -206,8 +206,8 @@ impl<'a> Transition<'a> {
         })
     }
 
-    /// A queued run enters its slot, and is paused where what it belongs to is. One that a person wants may come while a head is being planned, which must not
-    /// overlook it.
+    /// A queued run enters its slot, and is paused where what it belongs to is. One that a person wants may come while a head is
+    /// being planned, which must not overlook it.
     ///
     /// # Errors
     /// If something must be read first.

@@ -147,7 +147,7 @@ impl<'a> Queue<'a> {
     fn of(oldest_first: &[&'a SequenceRun], holds: &'a [Hold]) -> Self {
         let (mut superseded, mut paused) = (Vec::new(), Vec::new());
         let mut turns = Vec::new();
-        let pausing = |run: &SequenceRun| holds.iter().find(|it| it.scope.context.is_some() && run.is_held_by(it));
+        let pausing = |run: &SequenceRun| holds.iter().find(|hold| run.is_paused_by(hold));
         for (place, run) in oldest_first.iter().copied().enumerate() {
             let mut newer = oldest_first[place + 1..].iter().copied().rev();
             let is_replaced_by =

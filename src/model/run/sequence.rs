@@ -211,6 +211,11 @@ impl SequenceRun {
         !self.is_rollback && services.any(covers)
     }
 
+    /// Whether a hold pauses it, with all that has its context.
+    pub fn is_paused_by(&self, hold: &Hold) -> bool {
+        hold.scope.context.is_some() && self.is_held_by(hold)
+    }
+
     /// What a revision brings by it: the content; nothing, if it brings nothing or a person asked for it.
     pub fn planned_content(&self) -> Option<&Digest> {
         self.delivery.as_ref().filter(|_| self.plan.is_some()).map(|delivery| &delivery.content)
