@@ -190,6 +190,11 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         Ok(self.counted(self.store.events(run, after, limit).await?))
     }
 
+    async fn newest_events(&self, run: Option<&RunId>, before: i64, limit: u32) -> Result<Vec<EventRow>> {
+        self.guard.pass().await?;
+        Ok(self.counted(self.store.newest_events(run, before, limit).await?))
+    }
+
     async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>> {
         self.guard.pass().await?;
         self.store.config(key).await

@@ -30,6 +30,7 @@ use crate::simulation::runtime::PretendedRuntime;
 use crate::store::Store;
 use crate::testing::guarded_store::GuardedStore;
 use crate::testing::interleaved::alarm::Alarms;
+use crate::testing::interleaved::fault::Made;
 use crate::testing::interleaved::hosted::Hosted;
 use crate::testing::interleaved::hosting::{Hosting, HostingWriter};
 use crate::testing::interleaved::runtime::SharedRuntime;
@@ -54,6 +55,7 @@ pub struct Surroundings {
     pub hosting: Hosting,
     pub(super) ids: Arc<CountingIds>,
     pub(super) alarms: Alarms,
+    pub(super) made: Made,
 }
 
 /// A daemon that runs.
@@ -73,10 +75,11 @@ impl Daemon {
     /// Starts one: it takes the store over and takes up what that holds.
     pub(super) fn start(around: &Surroundings, spawner: &Spawner, group: u64) -> Self {
         let store: Arc<dyn Store> = Arc::new(around.disk.open(around.clock.clone()));
-        let store = Arc::new(GuardedStore { guard: Turns, store });
+        let store = Arc::new(GuardedStore { guard: Turns { made: around.made.clone() }, store });
         let driver = Driver::new(store, around.clock.clone(), around.ids.clone());
         let (hosting, alarms) = (around.hosting.clone(), around.alarms.clone());
-        let runtime = Arc::new(SharedRuntime(around.runtime.opened_for(driver.store.incarnation())));
+        let runtime =
+            Arc::new(SharedRuntime(around.runtime.opened_for(driver.store.incarnation()), around.made.clone()));
         let daemon = Self { driver, group, hosting, runtime, alarms, spawner: spawner.clone() };
         let reporter = StatusReporter::new(daemon.driver.clone());
         let performer = Performer {

@@ -28,7 +28,7 @@ impl Revisions for Hosted {
     }
 
     async fn head(&self, seen: Option<&CommitId>, applied: Option<&CommitId>) -> Result<Option<Read>> {
-        let head = self.hosting.head(&self.name).filter(|head| Some(&head.id) != seen);
+        let head = self.hosting.head_as_read(&self.name).filter(|head| Some(&head.id) != seen);
         Ok(head.map(|head| read(&head, self.hosting.descends(&self.name, &head, applied))))
     }
 

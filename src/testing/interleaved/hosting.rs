@@ -9,12 +9,13 @@ use tokio::sync::watch;
 use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
 use crate::forge::{Refusal, StatusWriter};
-use crate::model::commit_status::CommitStatus;
+use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, WriterName};
 use crate::model::object::{Kind, Object};
 use crate::model::project::Project;
 use crate::model::state::RepositoryState;
 use crate::simulation::memory_store::MemoryDisk;
+use crate::testing::interleaved::fault::{Fault, Made};
 use crate::testing::interleaved::scheduler::turn;
 
 /// A commit and what its files declare.
@@ -45,7 +46,7 @@ pub(super) enum Pushed {
 
 /// All repositories; they go on when the daemon dies.
 #[derive(Clone, Debug, Default)]
-pub struct Hosting(Arc<Mutex<BTreeMap<RepositoryName, Repository>>>);
+pub struct Hosting(Arc<Mutex<BTreeMap<RepositoryName, Repository>>>, pub(super) Made);
 
 #[derive(Debug, Default)]
 struct Repository {
@@ -72,6 +73,11 @@ impl Commit {
 }
 
 impl Hosting {
+    /// No repository yet; where a mistake is made, it is this one.
+    pub(super) fn new(made: Made) -> Self {
+        Self(Arc::default(), made)
+    }
+
     /// A new head. What cannot be read takes the place of something that could.
     pub(super) fn push(&self, repository: &RepositoryName, pushed: Pushed) {
         let mut all = self.all();
@@ -87,7 +93,9 @@ impl Hosting {
             (Pushed::Broken, None) => return,
         };
         repository.commits.push(Commit { id, project, is_broken, rewrites, accepted: false });
-        repository.requests.send_modify(|count| *count += 1);
+        if !self.1.is(Fault::LosesPushes) {
+            repository.requests.send_modify(|count| *count += 1);
+        }
     }
 
     /// A person allows that the head does not descend from what is applied; says which commit that is.
@@ -118,6 +126,16 @@ impl Hosting {
     /// The newest commit.
     pub fn head(&self, repository: &RepositoryName) -> Option<Commit> {
         self.all().get(repository)?.commits.last().cloned()
+    }
+
+    /// The newest commit as a daemon reads it: with the files of the one before, where that mistake is made.
+    pub(super) fn head_as_read(&self, repository: &RepositoryName) -> Option<Commit> {
+        let mut newest = self.commits(repository).into_iter().rev();
+        let head = newest.next()?;
+        match newest.next().filter(|_| self.1.is(Fault::ReadsTheLast)) {
+            Some(before) => Some(Commit { project: before.project, ..head }),
+            None => Some(head),
+        }
     }
 
     /// Whether the head of a repository that is not down declares a deployment config, or nobody can tell yet what it does.
@@ -213,7 +231,9 @@ impl StatusWriter for HostingWriter {
             Some(Refuses::Rights) => return Err(Refusal::All(Failure::stalled("the token has no rights"))),
             None => {}
         }
-        for status in statuses {
+        let hides = self.hosting.1.is(Fault::HidesFailures);
+        let is_hidden = |status: &&CommitStatus| hides && status.state == StatusState::Failure;
+        for status in statuses.iter().filter(|status| !is_hidden(status)) {
             repository.statuses.insert((status.commit.clone(), status.context.clone()), status.clone());
         }
         Ok(())

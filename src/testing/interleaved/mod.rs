@@ -5,6 +5,7 @@ pub mod alarm;
 pub mod checks;
 pub mod daemon;
 mod executors;
+pub mod fault;
 mod hosted;
 pub mod hosting;
 mod people;

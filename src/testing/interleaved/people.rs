@@ -143,7 +143,7 @@ async fn judge(driver: &Driver, project: &ProjectName, words: &[&str]) -> Result
     match words {
         [verb @ ("approve" | "reject"), stage, service] => {
             let (service, verdict) =
-                (place(stage, service), Verdict { approve: *verb == "approve", reason: "", by: WHO });
+                (place(stage, service), Verdict { approve: *verb == "approve", reason: "", revision: None, by: WHO });
             driver.decide(|transition| commands::decide(transition, &service, verdict)).await.map(drop)
         }
         ["abort", stage, service] => {

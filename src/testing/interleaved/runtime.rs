@@ -11,11 +11,12 @@ use crate::runtime::exec::{ExecCommand, ExecSession};
 use crate::runtime::logs::{LogQuery, LogStream};
 use crate::runtime::{ImageUse, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
 use crate::simulation::runtime::PretendedRuntime;
+use crate::testing::interleaved::fault::{self, Fault, Made};
 use crate::testing::interleaved::scheduler::turn;
 
-/// A runtime whose callers take turns.
+/// A runtime whose callers take turns, and which may make a mistake.
 #[derive(Debug)]
-pub(super) struct SharedRuntime(pub(super) PretendedRuntime);
+pub(super) struct SharedRuntime(pub(super) PretendedRuntime, pub(super) Made);
 
 #[async_trait]
 impl Runtime for SharedRuntime {
@@ -31,11 +32,21 @@ impl Runtime for SharedRuntime {
 
     async fn scale(&self, set: &ReplicaSet, living: u32, objects: &Objects) -> Result<Option<Timestamp>> {
         turn().await;
-        self.0.scale(set, living, objects).await
+        if self.1.is(Fault::KeepsPods) && set.replicas < living {
+            return Ok(None);
+        }
+        let again = self.0.scale(set, living, objects).await?;
+        if self.1.is(Fault::EndsOneMore) {
+            fault::end_one_more(&self.0, set).await?;
+        }
+        Ok(again)
     }
 
     async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()> {
         turn().await;
+        if self.1.is(Fault::StartsAgain) {
+            fault::forget_ended(&self.0, pod).await?;
+        }
         self.0.start_pod(pod, objects).await
     }
 
@@ -46,7 +57,10 @@ impl Runtime for SharedRuntime {
 
     async fn stop_pod(&self, pod: &PodId) -> Result<()> {
         turn().await;
-        self.0.stop_pod(pod).await
+        match self.1.is(Fault::KeepsPods) {
+            true => Ok(()),
+            false => self.0.stop_pod(pod).await,
+        }
     }
 
     async fn remove_pod(&self, pod: &PodId) -> Result<()> {
@@ -71,7 +85,11 @@ impl Runtime for SharedRuntime {
 
     async fn apply_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
         turn().await;
-        self.0.apply_service(service).await
+        let address = self.0.apply_service(service).await?;
+        if self.1.is(Fault::LosesServices) {
+            self.0.remove_service(&service.namespace, &service.name).await?;
+        }
+        Ok(address)
     }
 
     async fn service_spec(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceSpec>> {
@@ -103,7 +121,10 @@ impl Runtime for SharedRuntime {
     }
 
     fn changes(&self) -> broadcast::Receiver<RuntimeChange> {
-        self.0.changes()
+        match self.1.is(Fault::TellsNothing) {
+            true => self.1.silence(),
+            false => self.0.changes(),
+        }
     }
 
     async fn collect_garbage(&self, keep: &[ImageUse], dry_run: bool) -> Result<u64> {

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::error::Result;
+use crate::store::{CommitError, Store, Transaction};
 use crate::testing::guarded_store::Guard;
+use crate::testing::interleaved::fault::Made;
 use crate::testing::interleaved::random::Random;
 
 /// What a task does.
@@ -29,13 +31,22 @@ pub async fn turn() {
 }
 
 /// Gives the turn away before every call of a store, so that anything may have happened since the last one.
-#[derive(Clone, Copy, Debug)]
-pub struct Turns;
+#[derive(Clone, Debug)]
+pub(super) struct Turns {
+    /// The mistake that is made at commits.
+    pub(super) made: Made,
+}
 
 impl Guard for Turns {
     async fn pass(&self) -> Result<()> {
         turn().await;
         Ok(())
+    }
+
+    async fn commit(&self, store: &dyn Store, mut transaction: Transaction) -> Result<(), CommitError> {
+        turn().await;
+        self.made.spoil(&mut transaction);
+        store.commit(transaction).await
     }
 }
 

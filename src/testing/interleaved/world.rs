@@ -19,6 +19,7 @@ use crate::testing::interleaved::alarm::Alarms;
 use crate::testing::interleaved::checks::{Checks, Invariant, Moment, Violation};
 use crate::testing::interleaved::daemon::{Daemon, Surroundings};
 use crate::testing::interleaved::executors;
+use crate::testing::interleaved::fault::Made;
 use crate::testing::interleaved::hosting::{Hosting, Pushed, Refuses};
 use crate::testing::interleaved::people;
 use crate::testing::interleaved::scheduler::Scheduler;
@@ -72,13 +73,15 @@ impl World {
     /// everything.
     pub(super) fn new(order: u64, lines: &[String], only: Option<Invariant>) -> Self {
         let clock = Arc::new(ManualClock::new(BEGINNING));
+        let made = Made::default();
         let around = Surroundings {
             disk: MemoryDisk::default(),
             runtime: Arc::new(PretendedRuntime::new(clock.clone())),
-            hosting: Hosting::default(),
+            hosting: Hosting::new(made.clone()),
             ids: Arc::default(),
             alarms: Alarms::new(clock.clone()),
             clock,
+            made,
         };
         let named = lines.iter().filter_map(|line| line.strip_prefix('@')?.split(' ').next());
         let names: BTreeSet<&str> = named.chain([REPOSITORY]).collect();
@@ -124,6 +127,7 @@ impl World {
         match words {
             ["turns", turns] => return self.turns_pass(number(turns)?),
             ["settle"] => return self.come_to_rest(),
+            ["fault", word] => self.around.made.make(word)?,
             ["pass", time] => return self.pass(duration(time)?),
             ["push", how @ ..] => self.push(repository, how)?,
             ["refuse-statuses", "busy"] => self.around.hosting.refuse(repository, Some(Refuses::Busy)),
@@ -150,7 +154,10 @@ impl World {
                 self.checks.pruned();
                 self.command(repository, words);
             }
-            _ if people::knows(words) => self.command(repository, words),
+            _ if people::knows(words) => {
+                self.checks.people_act();
+                self.command(repository, words);
+            }
             _ if Declared::knows(words) => {
                 self.declared.get_mut(repository).map_or(Ok(()), |declared| declared.change(words))?;
             }

@@ -96,6 +96,15 @@ pub(crate) fn story(seed: u64) -> Story {
     let (_, drawn) = FAMILIES[random.below(FAMILIES.len())];
     let asked = std::env::var("FAMILY").ok();
     let family = asked.map_or(drawn, |asked| FAMILIES.iter().find(|(name, _)| *name == asked).unwrap().1);
+    told(seed, random, family)
+}
+
+/// The story of a seed in a family.
+pub(crate) fn story_of(family: Family, seed: u64) -> Story {
+    told(seed, Random::new(seed), family)
+}
+
+fn told(seed: u64, random: Random, family: Family) -> Story {
     let mut teller = Teller { random, lines: Vec::new() };
     teller.opening(family);
     for _ in 0..4 + teller.random.below(16) {

@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what many seeds came to is for whoever asks for them")]
 
 mod cured;
+mod faults;
 mod generator;
 mod shrink;
 

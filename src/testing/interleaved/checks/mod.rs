@@ -31,6 +31,10 @@ pub enum Invariant {
     PodsAsPromised,
     /// A deployment config has one hook under way.
     OneHookAtOnce,
+    /// No try of a hook or task is started twice.
+    RunsOnce,
+    /// A revision makes at most one version of a deployment config, unless a person asks for more.
+    OneVersionARevision,
     /// Every run ends, unless it waits for a person.
     EveryRunEnds,
     /// What is down runs nothing.
@@ -118,6 +122,8 @@ pub(super) struct Checks {
     another_store: bool,
     /// Whether runs were deleted.
     pruned: bool,
+    /// Whether people asked for something: what is deployed may be what they wanted.
+    people_acted: bool,
     /// All that matters, if not everything does.
     only: Option<Invariant>,
 }
@@ -129,7 +135,18 @@ impl Checks {
         let ids = CountingIds::after(APART);
         let driver = Driver::new(store, around.clock.clone(), Arc::new(ids));
         let (slots, pods) = (Slots::default(), Pods::default());
-        Self { driver, commits: 0, announced: 0, rested: None, slots, pods, another_store: false, pruned: false, only }
+        Self {
+            driver,
+            commits: 0,
+            announced: 0,
+            rested: None,
+            slots,
+            pods,
+            another_store: false,
+            pruned: false,
+            people_acted: false,
+            only,
+        }
     }
 
     /// The store was lost or replaced by an earlier copy of it.
@@ -138,11 +155,17 @@ impl Checks {
         self.rested = None;
         self.commits = u64::MAX; // a copy may have as many commits as what it replaces
         self.slots = Slots::found_in(&around.disk);
+        self.pods.store_changed_hands();
     }
 
     /// Runs that nothing needs may be gone from now on.
     pub(super) fn pruned(&mut self) {
         self.pruned = true;
+    }
+
+    /// A person asks for something.
+    pub(super) fn people_act(&mut self) {
+        self.people_acted = true;
     }
 
     /// What must hold after every turn, as far as anything has changed in it.
@@ -202,6 +225,7 @@ impl Checks {
             &|| rest.record_serves(),
             &|| rest.services_lead(),
             &|| rest.own_pods(),
+            &|| if self.people_acted || self.another_store { Ok(Ok(())) } else { rest.one_version_a_revision() },
             &|| heads.one_owner(),
             &|| heads.check(),
             &|| rest.credit(),

@@ -29,6 +29,8 @@ pub(super) struct Pods {
     /// The last different promises of each deployment config, newest last: until everything came to rest, an act may have
     /// been decided on the ones before.
     promised: BTreeMap<ConfigKey, [u32; PROMISES]>,
+    /// Hooks and tasks that were started: each try has a pod of its own.
+    run_once: BTreeSet<PodId>,
     /// The deployment configs of which the store knows what serves, or that nothing should.
     taken_up: BTreeSet<ConfigKey>,
 }
@@ -69,6 +71,11 @@ impl Pods {
         }
     }
 
+    /// A store that took the place of another may have to run again what that one ran.
+    pub(super) fn store_changed_hands(&mut self) {
+        self.run_once.clear();
+    }
+
     /// Pods that hang are about to become ready: until everything came to rest, one may end as what it was.
     pub(super) fn finishing(&mut self, runtime: &PretendedRuntime) {
         let hangs = |pod: &ObservedPod| pod.phase == PodPhase::Starting;
@@ -98,7 +105,22 @@ impl Pods {
         }
         self.deeds += deeds.len();
         self.promise_what_answers();
-        Ok(one_hook(&pods).and_then(|()| one_stage(&pods)))
+        Ok(self.once(&deeds, &pods).and_then(|()| one_hook(&pods)).and_then(|()| one_stage(&pods)))
+    }
+}
+
+impl Pods {
+    /// What a hook or a task does is done once: nothing starts its pod a second time.
+    fn once(&mut self, deeds: &[Deed], pods: &[ObservedPod]) -> Result<(), Violation> {
+        let started = deeds.iter().filter_map(|deed| if let Deed::Started(pod) = deed { Some(pod) } else { None });
+        let is_run_once =
+            |pod: &&PodId| pods.iter().any(|seen| seen.id == **pod && matches!(seen.owner, PodOwner::Run { .. }));
+        for pod in started.filter(is_run_once) {
+            if !self.run_once.insert(pod.clone()) {
+                return Err(Violation::new(Invariant::RunsOnce, format!("{pod} is started a second time")));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,14 +1,14 @@
 //! What records, runs and pods come to once nothing is under way any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::clock::Clock as _;
 use crate::model::hold::Hold;
-use crate::model::ids::{ConfigKey, PodName, ProjectName, RepositoryName, ServiceKey};
+use crate::model::ids::{CommitId, ConfigKey, PodName, ProjectName, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::PodOutcome;
 use crate::model::pod::{ObservedPod, Origin, Pod, PodPhase};
-use crate::model::run::Run;
+use crate::model::run::{DeploymentRun, Run};
 use crate::model::state::{ConfigState, RepositoryState, Version, spec_of};
 use crate::model::time::Timestamp;
 use crate::plan::prune::Prune;
@@ -152,6 +152,22 @@ impl At<'_> {
                     let what = format!("{} counts for {} and was there before it", pod.id, run.value.id());
                     return Ok(Err(Violation::new(Invariant::OwnPods, what)));
                 }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// What a revision changes is deployed as one version, however many causes it has.
+    pub(super) fn one_version_a_revision(&self) -> Held {
+        let runs = now(self.store.runs(&RunFilter::default()))?.whole()?;
+        let mut made: BTreeMap<(&ConfigKey, &CommitId), u32> = BTreeMap::new();
+        for run in &runs {
+            let Run::Deployment(run) = &run.value else { continue };
+            let first = *made.entry((&run.config, &run.commit)).or_insert(run.version);
+            if first != run.version {
+                let DeploymentRun { config, commit, version, cause, .. } = &**run;
+                let what = format!("{config} #{first} and #{version} ({cause}) are both of {}", commit.short());
+                return Ok(Err(Violation::new(Invariant::OneVersionARevision, what)));
             }
         }
         Ok(Ok(()))

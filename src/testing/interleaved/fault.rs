@@ -1,0 +1,143 @@
+//! Mistakes that the world makes on purpose, to show that they would be noticed: what a runtime, a store, a host or a
+//! decision does when it is wrong.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tokio::sync::broadcast;
+
+use crate::error::{Failure, Result};
+use crate::model::pod::{ObservedPod, Pod, PodPhase, ReplicaSet};
+use crate::model::state::ConfigState;
+use crate::model::transaction::{Transaction, Write};
+use crate::model::wanted::Target;
+use crate::runtime::{Runtime, RuntimeChange};
+use crate::simulation::runtime::PretendedRuntime;
+
+/// A mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A transaction is durable although records have moved that it was decided on and does not write.
+    IgnoresReads,
+    /// A deployment that failed leaves in place what it has brought.
+    KeepsWhatFailed,
+    /// Of a head, the files of the commit before are read.
+    ReadsTheLast,
+    /// With every change of how many pods of a version there are, one more that is ready is ended.
+    EndsOneMore,
+    /// A run-once pod that has ended is started again when it is asked for again.
+    StartsAgain,
+    /// A pod that is to end goes on.
+    KeepsPods,
+    /// A `Service` object answers nowhere.
+    LosesServices,
+    /// What happens to pods is not told.
+    TellsNothing,
+    /// What is pushed is not told.
+    LosesPushes,
+    /// A host says that it has taken a failure, and shows it nowhere.
+    HidesFailures,
+}
+
+impl Fault {
+    /// Every mistake, with the word that stories have for it.
+    pub const ALL: [(&'static str, Self); 10] = [
+        ("ignores-reads", Self::IgnoresReads),
+        ("keeps-what-failed", Self::KeepsWhatFailed),
+        ("reads-the-last", Self::ReadsTheLast),
+        ("ends-one-more", Self::EndsOneMore),
+        ("starts-again", Self::StartsAgain),
+        ("keeps-pods", Self::KeepsPods),
+        ("loses-services", Self::LosesServices),
+        ("tells-nothing", Self::TellsNothing),
+        ("loses-pushes", Self::LosesPushes),
+        ("hides-failures", Self::HidesFailures),
+    ];
+}
+
+/// The mistake that is made from now on, if any: one world has one.
+#[derive(Clone, Debug)]
+pub(super) struct Made {
+    /// Its place among all, from 1.
+    place: Arc<AtomicU8>,
+    /// By which nothing is ever told.
+    silence: broadcast::Sender<RuntimeChange>,
+}
+
+impl Default for Made {
+    fn default() -> Self {
+        Self { place: Arc::default(), silence: broadcast::channel(1).0 }
+    }
+}
+
+impl Made {
+    /// From now on this mistake is made.
+    pub(super) fn make(&self, word: &str) -> Result<()> {
+        let known = Fault::ALL.iter().position(|(known, _)| *known == word);
+        let known = known.ok_or_else(|| Failure::stalled(format!("`{word}` is no fault")))?;
+        self.place.store(u8::try_from(known + 1).unwrap_or(u8::MAX), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether this mistake is made.
+    pub(super) fn is(&self, fault: Fault) -> bool {
+        self.now() == Some(fault)
+    }
+
+    fn now(&self) -> Option<Fault> {
+        let number = usize::from(self.place.load(Ordering::Relaxed)).checked_sub(1)?;
+        Fault::ALL.get(number).map(|(_, fault)| *fault)
+    }
+
+    /// Whoever listens here hears nothing.
+    pub(super) fn silence(&self) -> broadcast::Receiver<RuntimeChange> {
+        self.silence.subscribe()
+    }
+
+    /// What becomes of a transaction.
+    pub(super) fn spoil(&self, transaction: &mut Transaction) {
+        match self.now() {
+            Some(Fault::IgnoresReads) => transaction.reads.clear(),
+            Some(Fault::KeepsWhatFailed) => configs(transaction).for_each(keep_what_failed),
+            _ => {}
+        }
+    }
+}
+
+fn configs(transaction: &mut Transaction) -> impl Iterator<Item = &mut ConfigState> {
+    transaction.writes.iter_mut().filter_map(|write| match write {
+        Write::Config(config) => Some(&mut config.value),
+        _ => None,
+    })
+}
+
+/// What was attempted is wanted, and not what served before.
+fn keep_what_failed(config: &mut ConfigState) {
+    let failed = config.attempted.as_ref().filter(|attempt| attempt.outcome.is_some_and(|outcome| !outcome.passes()));
+    if let Some(failed) = failed.filter(|_| config.serving.is_some()) {
+        config.wanted.targets = [(failed.version.number, Target::ALL)].into();
+    }
+}
+
+/// Ends a ready pod of the same deployment config and of another version.
+pub(super) async fn end_one_more(runtime: &PretendedRuntime, set: &ReplicaSet) -> Result<()> {
+    let pods = runtime.observe(&set.destination.namespace).await?;
+    let is_ready = |pod: &&ObservedPod| matches!(pod.phase, PodPhase::Ready { .. });
+    let is_other = |pod: &&ObservedPod| {
+        pod.version().is_some_and(|(config, version)| *config == set.config && version != set.version)
+    };
+    match pods.iter().filter(is_ready).find(is_other) {
+        Some(pod) => runtime.stop_pod(&pod.id).await,
+        None => Ok(()),
+    }
+}
+
+/// Forgets a run-once pod that has ended, so that it can be started again.
+pub(super) async fn forget_ended(runtime: &PretendedRuntime, pod: &Pod) -> Result<()> {
+    let pods = runtime.observe(&pod.id.namespace).await?;
+    let has_ended = |it: &ObservedPod| it.id == pod.id && matches!(it.phase, PodPhase::Ended { .. });
+    match pods.iter().any(has_ended) {
+        true => runtime.remove_pod(&pod.id).await,
+        false => Ok(()),
+    }
+}
