@@ -11,7 +11,7 @@ use crate::server::api::keptn::ApprovalRequest;
 
 /// Let a sequence go on that waits for approval
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  launchway approve web -s production --reason 'seen by ann'")]
+#[command(after_help = "Example:\n  launchway approve web -s production --revision 890b149 --reason 'seen by ann'")]
 pub(super) struct Approve {
     #[command(flatten)]
     about: About,
@@ -25,7 +25,7 @@ pub(super) struct Reject {
     about: About,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct About {
     /// Of this service
     #[arg(value_name = "SERVICE")]
@@ -33,6 +33,9 @@ struct About {
     /// Why; it is said on the commit
     #[arg(long, value_name = "TEXT", default_value_t)]
     reason: String,
+    /// Only if it is this revision that waits
+    #[arg(long, value_name = "REV")]
+    revision: Option<String>,
 }
 
 pub(super) async fn approve(arguments: &Approve, global: &Global, output: &mut Output) -> Outcome {
@@ -46,7 +49,8 @@ pub(super) async fn reject(arguments: &Reject, global: &Global, output: &mut Out
 async fn decide(about: &About, approve: bool, global: &Global, output: &mut Output) -> Outcome {
     let client = Client::to_act(global).await?;
     let (project, stage) = under_way::place(&about.service, &client, global).await?;
-    let (service, reason) = (about.service.clone(), about.reason.clone());
-    let done: Done = client.post("approvals", &ApprovalRequest { project, stage, service, approve, reason }).await?;
+    let About { service, reason, revision } = about.clone();
+    let request = ApprovalRequest { project, stage, service, approve, reason, revision };
+    let done: Done = client.post("approvals", &request).await?;
     output.done(&done)
 }

@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::model::ids::{ConfigKey, ServiceKey};
 use crate::server::view::{EventView, List, RunDetail};
 
-/// Show what happened to runs, oldest first
+/// Show what happened to runs lately, oldest first
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  launchway events\n  launchway events run/shop/dev/web-3\n  launchway events dc/web -s dev\n  launchway events -s production"
@@ -20,9 +20,9 @@ pub(super) struct Arguments {
     /// Only of this run, as `run/ID`, or of a deployment config and its latest version, as `dc/NAME`
     #[arg(value_name = "TARGET")]
     target: Option<Target>,
-    /// Only after this number
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    after: i64,
+    /// What follows this number, which `-o json` tells, instead of the last; 0: from the beginning
+    #[arg(long, value_name = "NUMBER")]
+    after: Option<i64>,
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 1000)]
     limit: u32,
@@ -34,7 +34,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         Some(target) => runs_of(target, &client, global).await?.into_iter().map(Some).collect(),
         None => vec![None],
     };
-    let (after, limit) = (arguments.after.to_string(), arguments.limit.to_string());
+    let (after, limit) = (arguments.after.map(|after| after.to_string()), arguments.limit.to_string());
     let mut list = List::<EventView>::from_iter([]);
     for run in &runs {
         // A run's name says whose it is, and where.
@@ -44,13 +44,17 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
             ("run", run.as_deref()),
             ("repository", repository.as_deref()),
             ("stage", stage.as_deref()),
-            ("after", Some(after.as_str())),
+            ("after", after.as_deref()),
             ("limit", Some(limit.as_str())),
         ];
         list.items.extend(client.get::<List<EventView>>("events", &parameters).await?.items);
     }
     list.items.sort_by_key(|event| event.number);
-    list.items.truncate(usize::try_from(arguments.limit).unwrap_or(usize::MAX));
+    let surplus = list.items.len().saturating_sub(usize::try_from(arguments.limit).unwrap_or(usize::MAX));
+    match arguments.after {
+        Some(_) => list.items.truncate(list.items.len() - surplus),
+        None => drop(list.items.drain(..surplus)),
+    }
     output.show(&list, get::events)?;
     Ok(Exit::Good)
 }

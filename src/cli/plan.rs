@@ -74,7 +74,7 @@ async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
         _ => None,
     };
     let read = Reader::new(repository, name, seed_of(store.as_ref()).await?)?;
-    let to = read.repository.resolve(&arguments.to)?;
+    let to = read.repository.resolve(&arguments.to).map_err(Complaint::usage)?;
     let (project, problems) = read.project(&to)?;
     let Some(project) = project else { return Ok(refused(&to, problems)?) };
     let compared = match (store, arguments.from.as_deref()) {
@@ -83,6 +83,9 @@ async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
         (None, None) => Compared { project, from: None, applied: BTreeMap::new(), lost: Vec::new() },
     };
     let Compared { project, from, applied, lost } = compared;
+    if let Some(stage) = &global.stage {
+        refuse_unknown(stage, &project, &applied)?;
+    }
     if !lost.is_empty() {
         return Ok(PlanView { from, ..refused(&to, as_errors(problems, lost))? });
     }
@@ -99,6 +102,17 @@ async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
     };
     view.problems = as_values(&problems)?;
     Ok(view)
+}
+
+/// Who mistypes a stage must not believe that nothing is to be done there.
+fn refuse_unknown(stage: &str, project: &Project, applied: &BTreeMap<StageName, Applied>) -> Outcome<()> {
+    let known: BTreeSet<&StageName> = project.stages.iter().map(|stage| &stage.name).chain(applied.keys()).collect();
+    if known.iter().any(|known| known.as_str() == stage) {
+        return Ok(());
+    }
+    let known: Vec<&str> = known.into_iter().map(StageName::as_str).collect();
+    let failure = Failure::stalled(format!("project `{}` has no stage `{stage}`", project.name));
+    Err(Complaint::usage(failure.hint(format!("its stages: {}", known.join(", ")))))
 }
 
 /// What the server calls a repository on this machine that it watches, or whose `origin` it watches, unless the user

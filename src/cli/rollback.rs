@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::arguments::Global;
 use super::client::Client;
+use super::here;
 use super::output::{Complaint, Exit, Outcome, Output};
 use super::target::{self, ConfigName};
 use crate::control::commands::Done;
@@ -79,7 +80,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         stage,
         rollbacks,
         all: arguments.all.then(|| settings(arguments, None)),
-        to_revision: arguments.to_revision.clone(),
+        to_revision: arguments.to_revision.as_deref().map(here::commit),
         dry_run: arguments.dry_run,
         pull_request: arguments.pull_request,
     };

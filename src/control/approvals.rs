@@ -77,7 +77,7 @@ async fn carry_out(
         };
         let by = format!("git:{}", signer.as_deref().unwrap_or_default());
         let reason = format!("in {}", said.commit.short());
-        let verdict = Verdict { approve: asked.approve, reason: &reason, by: &by };
+        let verdict = Verdict { approve: asked.approve, reason: &reason, revision: None, by: &by };
         let services: Vec<Result<&ServiceKey, &str>> = match &meant {
             Ok(services) => services.iter().map(Ok).collect(),
             Err(why) => vec![Err(why)],

@@ -16,8 +16,8 @@ use crate::model::object::Object;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
 use crate::model::project::Procedure;
-use crate::model::run::{Delivery, DeploymentRun, Run, SequenceRun, SequenceState};
-use crate::model::shipyard::Shipyard;
+use crate::model::run::{Delivery, DeploymentRun, Run, SequenceRun, SequenceState, TaskRecord};
+use crate::model::shipyard::{APPROVAL_TASK, Shipyard};
 use crate::model::state::{Attempt, ConfigState, Scaled};
 use crate::model::transaction::Write;
 
@@ -229,6 +229,9 @@ fn refuse_if_not_passed(records: &Records, state: &ConfigState) -> Result<(), Un
     }
     let service = state.service_key();
     let last = records.slots.get(&service)?.and_then(|slot| slot.last_delivery.as_ref());
+    if let Some(last) = last.filter(|last| !last.deployed) {
+        refuse_if_rejected(records, &last.run)?;
+    }
     let attempted = state.attempted.as_ref().map(|attempt| &attempt.run);
     for by in attempted.into_iter().chain(last.map(|last| &last.run)) {
         if let Some(Run::Sequence(run)) = records.runs.get(by)?
@@ -238,6 +241,18 @@ fn refuse_if_not_passed(records: &Records, state: &ConfigState) -> Result<(), Un
         }
     }
     Ok(())
+}
+
+/// What a person was asked about, and did not let pass, is not deployed past them; nor is what was declared before it.
+fn refuse_if_rejected(records: &Records, delivery: &RunId) -> Result<(), Undecided> {
+    let Some(Run::Sequence(run)) = records.runs.get(delivery)? else { return Ok(()) };
+    let is_rejected =
+        |task: &&TaskRecord| task.name == APPROVAL_TASK && task.outcome.is_some_and(|outcome| !outcome.passes());
+    let Some(rejected) = run.tasks.iter().find(is_rejected) else { return Ok(()) };
+    let ServiceKey { stage, service, .. } = &run.service;
+    let message = format!("{} of {service} may not go on: {}", run.commit.short(), rejected.message);
+    let hint = format!("`launchway trigger delivery {service} -s {stage}` asks for approval again");
+    Err(Failure::stalled(message).hint(hint).into())
 }
 
 /// What a delivery brings may have failed in the stage before since.

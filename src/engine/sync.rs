@@ -189,6 +189,17 @@ pub fn starting(write: Write) -> Option<SequenceRun> {
     begins.then_some(*run)
 }
 
+/// Of runs that wait for their turn, those that still do after `writes`, and do not start with them: what is under way ends
+/// for them first.
+pub fn let_go(waiting: Vec<SequenceRun>, writes: &[Write]) -> Vec<SequenceRun> {
+    let is_decided = |run: &SequenceRun| {
+        let written =
+            writes.iter().filter_map(|write| if let Write::Run(run) = write { run.value.sequence() } else { None });
+        written.into_iter().any(|written| written.id == run.id && written.state != SequenceState::Queued)
+    };
+    waiting.into_iter().filter(|run| !is_decided(run)).collect()
+}
+
 /// What a person wants to be delivered.
 #[derive(Clone, Copy, Debug)]
 pub struct Trigger<'a> {

@@ -19,12 +19,12 @@ use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::executor::switch;
 use crate::manifest::Problem;
 use crate::model::cloud_event::CloudEvent;
-use crate::model::hold::Release;
+use crate::model::hold::{Hold, Release};
 use crate::model::ids::{CommitId, ProjectName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::project::Project;
-use crate::model::run::SequenceRun;
+use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::state::{RepositoryState, RevisionResult, Versioned};
-use crate::store::{ReadStore, Transaction};
+use crate::store::{ReadStore, RunFilter, Transaction};
 
 /// The port to the revisions of a repository.
 #[async_trait]
@@ -208,7 +208,25 @@ pub async fn starts_after(
         let seen = applied.get(&run.service.stage);
         seen.is_some_and(|seen| seen.holds.iter().any(|hold| run.is_held_by(hold)))
     };
-    Ok(Ok(transaction.writes.into_iter().filter_map(sync::starting).filter(|run| !is_held(run)).collect()))
+    let let_go = held_before(driver, project, release).await?;
+    let let_go = sync::let_go(let_go, &transaction.writes);
+    let starting = transaction.writes.into_iter().filter_map(sync::starting).chain(let_go);
+    Ok(Ok(starting.filter(|run| !is_held(run)).collect()))
+}
+
+/// The runs of a project that wait for their turn, and that something holds which is released.
+async fn held_before(driver: &Driver, project: &ProjectName, release: &Release) -> Result<Vec<SequenceRun>> {
+    let holds = driver.store.holds_of(project).await?.map(|known| known.value.holds).unwrap_or_default();
+    let released: Vec<Hold> = holds.into_iter().filter(|hold| release.holds.contains(&hold.id)).collect();
+    if released.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (project, open, sequences) = (Some(project.clone()), Some(true), Some(true));
+    let open = driver.store.runs(&RunFilter { project, open, sequences, ..RunFilter::default() }).await?.whole()?;
+    let queued = open.into_iter().filter_map(|run| run.value.sequence().cloned());
+    let is_let_go =
+        |run: &SequenceRun| run.state == SequenceState::Queued && released.iter().any(|hold| run.is_held_by(hold));
+    Ok(queued.filter(is_let_go).collect())
 }
 
 /// What a sync of a revision would come to, and what is applied then; nothing is changed. `before` is decided in the same

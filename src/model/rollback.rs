@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::{CommitId, ConfigKey, RepositoryName, RunId};
+use super::ids::{CommitId, ConfigKey, Digest, RepositoryName, RunId};
 use super::run::{DeploymentRun, Phase};
 use super::state::Version;
 use super::time::Timestamp;
@@ -75,6 +75,8 @@ pub struct Past {
     pub repository: RepositoryName,
     /// The revision.
     pub commit: CommitId,
+    /// What was declared.
+    pub content: Digest,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -94,6 +96,7 @@ impl From<&DeploymentRun> for Past {
             failed: run.failure.is_some(),
             repository: run.repository.clone(),
             commit: run.commit.clone(),
+            content: run.object.digest.clone(),
             created_at: run.created_at,
         }
     }

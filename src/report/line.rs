@@ -45,6 +45,8 @@ pub(super) enum Next {
     Push,
     /// A person starts the stage.
     ByHand,
+    /// Something happens outside on which the stage starts, such as a tag.
+    Event,
 }
 
 /// Nothing is done, `"to deploy"` or `"changed"`, beside what earlier revisions are bringing.

@@ -61,7 +61,7 @@ pub enum WaitKind {
     Plan,
     /// Something that nothing brings.
     Stage,
-    /// A stage that a person starts: as long as nobody wants that, nothing is amiss.
+    /// A stage that a person starts, or something that happens outside: as long as nobody wants that, nothing is amiss.
     ByHand,
 }
 
@@ -153,7 +153,8 @@ impl Around<'_> {
             | Next::Approve
             | Next::Latest(_)
             | Next::Push
-            | Next::ByHand => false,
+            | Next::ByHand
+            | Next::Event => false,
         }
     }
 
@@ -186,6 +187,10 @@ impl Around<'_> {
             Next::ByHand => {
                 let hint = format!("`launchway trigger delivery -s {stage}` starts it");
                 Some(Wait { kind: WaitKind::ByHand, message: format!("stage {stage} is started by hand"), hint })
+            }
+            Next::Event => {
+                let hint = format!("`launchway trigger delivery -s {stage}` starts it without");
+                Some(Wait { kind: WaitKind::ByHand, message: format!("stage {stage} {}", open.description), hint })
             }
             Next::Nothing | Next::GoesOn | Next::Start | Next::Another => None,
         }

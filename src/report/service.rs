@@ -214,11 +214,15 @@ fn untriggered(triggers: &[SequenceTrigger], service: &ServiceName, delivery: &D
         let stage = short(&trigger.event).split('.').next().map(StageName::new);
         stage.and_then(|stage| delivery.newest(&stage, service)).is_some_and(|run| run.ended_at.is_some())
     };
+    let is_outside = |trigger: &SequenceTrigger| {
+        let named = short(&trigger.event).split('.').next();
+        !delivery.plan.stages.iter().any(|stage| Some(stage.stage.as_str()) == named)
+    };
     let events = triggers.iter().map(named).collect::<Vec<_>>().join(", ");
-    if triggers.iter().all(ended) {
-        (Next::Nothing, format!("not triggered: it starts on {events}"))
-    } else {
-        (Next::Another, format!("waits for {events}"))
+    match triggers.iter().all(ended) {
+        true => (Next::Nothing, format!("not triggered: it starts on {events}")),
+        false if triggers.iter().all(is_outside) => (Next::Event, format!("waits for {events}")),
+        false => (Next::Another, format!("waits for {events}")),
     }
 }
 

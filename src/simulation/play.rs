@@ -125,7 +125,7 @@ impl Play<'_> {
             Command::Task { task, phases, told } => return self.task(task, phases, told).await,
             Command::Answer { task, told } => self.answers.push((task.clone(), told.clone())),
             Command::Decide { place, approve, reason } => {
-                let verdict = Verdict { approve: *approve, reason, by: WHO };
+                let verdict = Verdict { approve: *approve, reason, revision: None, by: WHO };
                 let service = self.key(place);
                 self.world.driver.decide(|transition| by_hand::decide(transition, &service, verdict)).await?;
             }

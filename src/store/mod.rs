@@ -212,6 +212,8 @@ pub trait ReadStore: Send + Sync {
     async fn open_slot_keys(&self, project: Option<&ProjectName>) -> Result<Vec<ServiceKey>, Failure>;
     /// Facts: of one run or of all, after a number, oldest first, at most `limit`.
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>, Failure>;
+    /// Facts: of one run or of all, before a number, newest first, at most `limit`.
+    async fn newest_events(&self, run: Option<&RunId>, before: i64, limit: u32) -> Result<Vec<EventRow>, Failure>;
     /// A deployment config.
     async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>, Failure>;
     /// Which deployment configs there are.

@@ -115,7 +115,11 @@ fn executors_deliver_a_service_through_all_stages_although_the_daemon_dies_betwe
     shop.execute("test", "warning");
     again();
     shop.world.status(&shop.commit, "launchway/dev/cart/delivery.approval", "running");
-    shop.world.tell(&["approve", "cart", "-s", "dev", "--reason", "looks good"]);
+    let other: Output = shop.world.run(&["approve", "cart", "-s", "dev", "--revision", "abcdef0"]);
+    let refused = complaint(&other);
+    assert!(other.status.code() == Some(1) && refused.contains("waits for approval, and not abcdef0"), "{refused}");
+    let told = shop.world.tell(&["approve", "cart", "-s", "dev", "--reason", "looks good"]);
+    assert!(told.contains("shop/dev/cart approved: "), "{told}");
     shop.execute("release", "pass");
     shop.world.status(&shop.commit, "launchway/production/cart", "success");
     let told = shop.world.status(&shop.commit, "launchway/dev/cart/delivery.approval", "success");

@@ -79,6 +79,23 @@ fn under_a_hold_a_push_waits_until_it_is_released() {
     assert_eq!(only_hold(&world)["reason"], "no reason given");
 }
 
+#[test]
+fn what_a_release_lets_start_is_told_also_while_something_ends_for_it() {
+    let world = deployed();
+    world.git.push_files(&[(
+        "web.yaml",
+        &sleeper("web", &format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "sleep 600")), "2"),
+    )]);
+    eventually("the hook runs", || world.tell(&["get", "pods"]).contains("hook-pre"));
+    world.tell(&["hold", "dc/web"]);
+    let commit = world.git.push_files(&[("web.yaml", &web("3"))]);
+    eventually("its delivery waits", || world.tell(&["why", "web"]).contains("launchway release"));
+    let foretold = world.tell(&["release", "dc/web", "--dry-run"]);
+    assert!(foretold.contains("this lets start") && foretold.contains(&commit[..7]), "{foretold}");
+    world.tell(&["release", "dc/web"]);
+    world.status(&commit, "launchway/default", "success");
+}
+
 /// What moves the cursor, colours, sets a title, or turns the text around it, as others may write it.
 const HOSTILE: &str = "\u{1b}[31mred \u{1b}]0;title\u{7} \u{9b}2J \u{202e}drawkcab";
 

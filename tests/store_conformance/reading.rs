@@ -225,6 +225,8 @@ pub(crate) async fn events_are_read_in_order_of_one_run_or_all(backend: &dyn Bac
     assert_eq!(store.events(Some(&run_id("s1")), 0, 10).await.unwrap(), [all[0].clone(), all[2].clone()]);
     assert_eq!(store.events(None, all[0].number, 1).await.unwrap(), [all[1].clone()]);
     assert_eq!(store.events(Some(&run_id("s1")), all[2].number, 10).await.unwrap(), []);
+    assert_eq!(store.newest_events(None, i64::MAX, 2).await.unwrap(), [all[2].clone(), all[1].clone()]);
+    assert_eq!(store.newest_events(Some(&run_id("s1")), all[2].number, 10).await.unwrap(), [all[0].clone()]);
 }
 
 pub(crate) async fn applied_content_is_listed_without_records(backend: &dyn Backend) {

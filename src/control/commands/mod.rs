@@ -179,6 +179,9 @@ pub enum SequenceCommand {
         /// Why, for people.
         #[serde(default)]
         reason: String,
+        /// The beginning of the revision that is meant, if only that one is.
+        #[serde(default)]
+        revision: Option<String>,
     },
     /// End what is under way for a service.
     Abort {

@@ -205,7 +205,11 @@ impl Operator {
         if let Some(watcher) = declaring.and_then(|name| self.watchers.get(&name)) {
             watcher.requests.request();
         }
-        let word = if resumed.rollout || resumed.paused { "resumed" } else { "already resumed" };
+        let word = match (resumed.rollout || resumed.paused, resumed.waits) {
+            (_, true) => "resumed; its rollout waits at a step of its own, until it is resumed once more",
+            (true, false) => "resumed",
+            (false, false) => "already resumed",
+        };
         Ok(said(format!("{} {word}", qualified(&title))))
     }
 
@@ -226,13 +230,13 @@ impl Operator {
         Ok(said(format!("hold {} placed on {}", hold.id, hold.scope)))
     }
 
-    /// Who mistypes a stage must not believe that it is held. A project that nothing was applied of may be held as a whole
-    /// and in any stage.
+    /// Who mistypes a project or a stage must not believe that it is held. A project that nothing was applied of may be held as a
+    /// whole and in any stage.
     async fn refuse_unknown_stage(&self, scope: &HoldScope) -> Result<(), Refusal> {
-        let (Some(stage), Some(repository)) = (&scope.stage, by_hand::declaring(&self.driver, &scope.project).await?)
-        else {
-            return Ok(());
+        let Some(repository) = by_hand::declaring(&self.driver, &scope.project).await? else {
+            return self.refuse_unknown_project(&scope.project).await;
         };
+        let Some(stage) = &scope.stage else { return Ok(()) };
         let Some(watcher) = self.watchers.get(&repository) else { return Ok(()) };
         let applied = self.driver.store.repository(&repository).await?.and_then(|state| state.value.applied);
         let Some(applied) = applied else { return Ok(()) };
@@ -244,6 +248,19 @@ impl Operator {
         let stages: Vec<&str> = project.stages.iter().map(|stage| stage.name.as_str()).collect();
         let unknown = Failure::stalled(format!("project `{}` has no stage `{stage}`", scope.project));
         Err(Refusal::Unknown(unknown.hint(format!("its stages: {}", stages.join(", ")))))
+    }
+
+    /// As long as nobody knows what some watched repository declares, it may be that one's.
+    async fn refuse_unknown_project(&self, project: &ProjectName) -> Result<(), Refusal> {
+        let states = self.driver.store.repositories().await?.found;
+        let mut projects = Vec::new();
+        for name in self.watchers.keys() {
+            let state = states.iter().find(|state| &state.value.name == name);
+            let Some(declared) = state.and_then(|state| state.value.project.as_ref()) else { return Ok(()) };
+            projects.push(declared.as_str());
+        }
+        let unknown = Failure::stalled(format!("no repository declares project `{project}`"));
+        Err(Refusal::Unknown(unknown.hint(format!("projects: {}", projects.join(", ")))))
     }
 
     pub(super) async fn trigger(&self, watcher: &Watcher, asked: Trigger<'_>) -> Result<Done, Refusal> {

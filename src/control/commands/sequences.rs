@@ -12,11 +12,11 @@ use crate::model::ids::{ProjectName, RunId, ServiceKey};
 pub(super) async fn act(operator: &Operator, told: SequenceCommand, by: &str) -> Result<Done, Refusal> {
     match told {
         SequenceCommand::Tell(event) => tell(operator, &event, by).await,
-        SequenceCommand::Decide { service, approve, reason } => {
+        SequenceCommand::Decide { service, approve, reason, revision } => {
             if !reason.is_empty() {
                 refuse_bad(&reason)?;
             }
-            decide(operator, &service, Verdict { approve, reason: &reason, by }).await
+            decide(operator, &service, Verdict { approve, reason: &reason, revision: revision.as_deref(), by }).await
         }
         SequenceCommand::Abort { service } => abort(operator, &service, by).await,
         SequenceCommand::Rerun { run, from_start } => {
@@ -60,9 +60,10 @@ async fn tell(operator: &Operator, event: &CloudEvent, by: &str) -> Result<Done,
 }
 
 async fn decide(operator: &Operator, service: &ServiceKey, verdict: Verdict<'_>) -> Result<Done, Refusal> {
-    let run = operator.driver.decide(|transition| by_hand::decide(transition, service, verdict)).await;
+    let decided = operator.driver.decide(|transition| by_hand::decide(transition, service, verdict)).await;
+    let (run, commit) = decided.map_err(conflict)?;
     let word = if verdict.approve { "approved" } else { "rejected" };
-    Ok(Done { runs: vec![run.map_err(conflict)?], ..said(format!("{service} {word}")) })
+    Ok(Done { runs: vec![run], ..said(format!("{service} {word}: {}", commit.short())) })
 }
 
 async fn abort(operator: &Operator, service: &ServiceKey, by: &str) -> Result<Done, Refusal> {

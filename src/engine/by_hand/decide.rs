@@ -5,7 +5,7 @@ use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::event::Event;
-use crate::model::ids::{RunId, ServiceKey};
+use crate::model::ids::{CommitId, RunId, ServiceKey};
 use crate::model::outcome::Outcome;
 use crate::model::run::{Run, SequenceRun, SequenceState, TaskRecord};
 
@@ -16,15 +16,21 @@ pub struct Verdict<'a> {
     pub approve: bool,
     /// Why, for people; empty if nothing is said.
     pub reason: &'a str,
+    /// The beginning of the revision that is meant, if only that one is.
+    pub revision: Option<&'a str>,
     /// Who.
     pub by: &'a str,
 }
 
-/// Lets a sequence go on that waits for approval, or ends it; says which.
+/// Lets a sequence go on that waits for approval, or ends it; says which, and of which revision.
 ///
 /// # Errors
-/// If nothing of the service waits for that.
-pub fn decide(transition: &mut Transition<'_>, service: &ServiceKey, verdict: Verdict<'_>) -> Result<RunId, Undecided> {
+/// If nothing of the service waits for that, or what waits is of another revision than the one that is meant.
+pub fn decide(
+    transition: &mut Transition<'_>,
+    service: &ServiceKey,
+    verdict: Verdict<'_>,
+) -> Result<(RunId, CommitId), Undecided> {
     let open = open_runs(transition.records, service)?;
     let asks = |run: &&SequenceRun| run.awaits_approval().is_some();
     let Some((run, (task, _))) = open.iter().find(asks).and_then(|run| Some((run, run.offered()?))) else {
@@ -32,6 +38,11 @@ pub fn decide(transition: &mut Transition<'_>, service: &ServiceKey, verdict: Ve
         let hint = "`launchway why SERVICE -s STAGE` tells what it waits for";
         return Err(failure.hint(hint).into());
     };
+    if let Some(meant) = verdict.revision.filter(|meant| !run.commit.as_str().starts_with(meant)) {
+        let failure =
+            Failure::stalled(format!("{} of {service} waits for approval, and not {meant}", run.commit.short()));
+        return Err(failure.hint("a newer revision has taken its place, or it was decided").into());
+    }
     let word = if verdict.approve { "approved" } else { "rejected" };
     let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
     let event = Event::ExecutorFinished {
@@ -42,9 +53,9 @@ pub fn decide(transition: &mut Transition<'_>, service: &ServiceKey, verdict: Ve
         message: format!("{word} by {}{reason}", verdict.by),
         data: serde_json::Value::Null,
     };
-    let id = run.id.clone();
-    transition.tell(id.clone(), event);
-    Ok(id)
+    let decided = (run.id.clone(), run.commit.clone());
+    transition.tell(decided.0.clone(), event);
+    Ok(decided)
 }
 
 /// Ends what has the slot of a service, or else what has let others have it or waits for it; says which.

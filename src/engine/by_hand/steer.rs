@@ -22,6 +22,8 @@ pub struct Resumed {
     pub rollout: bool,
     /// What a person or the file had paused: the head is planned anew.
     pub paused: bool,
+    /// Whether a rollout still waits where it is: who takes a pause back has not judged a canary.
+    pub waits: bool,
 }
 
 /// Nothing new starts for the service of a deployment config until it is resumed. What is under way goes on, as in OpenShift;
@@ -59,8 +61,8 @@ pub(in crate::engine) fn open_rollout(
     }
 }
 
-/// A rollout that waits goes on, and nothing is paused any more: neither by a person nor by the file, until a revision changes
-/// that. `declaring` is the repository that declares the project.
+/// Nothing is paused any more, neither by a person nor by the file, until a revision changes that; where nothing was, a rollout
+/// goes on that waits at a step of its own. `declaring` is the repository that declares the project.
 ///
 /// # Errors
 /// If there is no such deployment config, or something else holds it.
@@ -73,19 +75,21 @@ pub fn resume(
     let state = config_state(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
     let placed = pauses(transition.records, &state)?;
-    let rollout = waiting(transition.records, &state)?;
-    if let Some(run) = &rollout {
+    let is_file_paused = is_paused_by_file(transition.records, &state)?;
+    let paused = is_file_paused || !placed.is_empty();
+    let waiting = waiting(transition.records, &state)?;
+    let goes_on = |run: &&DeploymentRun| !paused || run.waits.paused_by.is_some();
+    let rollout = waiting.as_ref().filter(goes_on);
+    if let Some(run) = rollout {
         holds::refuse_but_for_pauses(transition.records, &state.service_key())?;
         transition.tell(run.id.clone(), Event::Resumed { by: by.to_owned() });
     }
-    let is_file_paused = is_paused_by_file(transition.records, &state)?;
-    let paused = is_file_paused || !placed.is_empty();
     if paused {
         let lifted = Lifted { config: config.clone(), by: by.to_owned(), since: transition.now };
         let release = Release { holds: placed, paused: is_file_paused.then_some(lifted).into_iter().collect() };
         holds::release(transition, &config.project, &release, declaring)?;
     }
-    Ok(Resumed { rollout: rollout.is_some(), paused })
+    Ok(Resumed { rollout: rollout.is_some(), paused, waits: waiting.is_some() && rollout.is_none() })
 }
 
 /// Releases what a project holds or pauses, and what the released pauses have stopped goes on: rollouts, and the `paused` runs,

@@ -10,7 +10,7 @@ use crate::engine::fixtures::{
 use crate::model::hold::HoldKind;
 use crate::model::run::{Phase, TaskRecord};
 use crate::model::shipyard::Task;
-use crate::model::slot::SlotState;
+use crate::model::slot::{Delivered, SlotState};
 use crate::model::state::RepositoryState;
 use crate::model::wanted::{Target, Wanted};
 use crate::testing::world::deployment_config;
@@ -179,6 +179,28 @@ fn what_is_declared_and_must_wait_is_not_passed_over_for_what_was_declared_befor
     let made = latest_of(&serves()).expect("nothing was planned");
     let noted = made.only::<RepositoryState>().by_hand.as_ref();
     assert_eq!(noted, Some(&made.started()[0].id), "a head that is being planned meanwhile is planned again");
+}
+
+#[test]
+fn what_a_person_has_rejected_is_not_deployed_past_them() {
+    let mut rejected = ended(tests_first(delivery("s1", "b")), Outcome::FAIL);
+    (rejected.tasks[0].name, rejected.tasks[0].outcome) = (APPROVAL_TASK.to_owned(), Some(Outcome::FAIL));
+    rejected.tasks[0].message = "rejected by bob: no".to_owned();
+    let delivered = |deployed: bool| {
+        let (content, procedure) = ("content".into(), "procedure".into());
+        let last = Delivered { run: rejected.id.clone(), content, procedure, deployed };
+        SlotState { last_delivery: Some(last), ..slot(None, &[]) }
+    };
+    let memory = Memory::default().with(repository()).with(sequence(&rejected));
+    let hint = "`launchway trigger delivery web -s dev` asks for approval again";
+    for declared in [declared("b"), ConfigState { serving: serving(1, "a").serving, ..declared("b") }] {
+        let memory = memory.clone().with(delivered(false)).with(declared);
+        let expected = format!("bbbbbbb of web may not go on: rejected by bob: no ({hint})");
+        assert_eq!(refused(latest_of(&memory)), expected);
+    }
+    let again = memory.clone().with(delivered(false)).with(serving(1, "b"));
+    assert!(latest_of(&again).is_ok(), "what serves may start again");
+    assert!(latest_of(&memory.with(delivered(true)).with(declared("b"))).is_ok(), "it was approved");
 }
 
 #[test]

@@ -115,7 +115,8 @@ fn is_merged(proposal: &Proposal, project: &Project) -> bool {
 }
 
 /// A new head says what `project` declares: what was proposed is over where that is no longer what was bad. Says what that
-/// is, so that it is not deployed again.
+/// is, so that it is not deployed again: what Git was rolled back from, and what had failed. What a person only proposed to leave,
+/// and somebody has changed instead, may come again.
 pub(in crate::engine) fn settle(
     state: &mut RepositoryState,
     project: &Project,
@@ -136,6 +137,7 @@ pub(in crate::engine) fn settle(
         proposal.problem.clear();
         let reason = match merged {
             true => format!("{}, which was merged", proposal.what()),
+            false if proposal.cause.is_empty() => continue,
             false => format!("it failed, and {} took its place", commit.short()),
         };
         let bad = |member: &Proposed| Quarantined { content: member.bad.clone(), reason: reason.clone(), since: now };

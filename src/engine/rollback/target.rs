@@ -50,18 +50,21 @@ fn listed(config: &ConfigKey) -> String {
     format!("`launchway history dc/{} -s {}` lists what there is", config.name, config.stage)
 }
 
-/// Where a later version was attempted, what serves is what was before it; else the last one that served before that.
+/// Where a later version was attempted, what serves is what was before it; else the last one that served before that, and was
+/// something else: what serves may have been deployed again as it was.
 fn last_complete_before(history: &[Past], state: &ConfigState) -> Option<u32> {
     let serving = state.serving.as_ref().map(|serving| serving.number);
     let serves_badly = history.iter().any(|past| Some(past.version) == serving && past.failed);
     if state.attempted.is_some() && serving.is_some() && !serves_badly {
         return serving;
     }
-    if let Some(beside) = &state.beside {
-        return Some(beside.version.number); // it is there, so that going back takes no time
+    let content = state.serving.as_ref().map(|serving| &serving.object.digest);
+    let beside = state.beside.as_ref().map(|beside| &beside.version);
+    if let Some(beside) = beside.filter(|beside| Some(&beside.object.digest) != content) {
+        return Some(beside.number); // it is there, so that going back takes no time
     }
-    let good = history.iter().rev().filter(|past| past.is_good()).map(|past| past.version);
-    good.filter(|version| serving.is_none_or(|serving| *version < serving)).max()
+    let good = history.iter().filter(|past| past.is_good() && Some(&past.content) != content);
+    good.map(|past| past.version).filter(|version| serving.is_none_or(|serving| *version < serving)).max()
 }
 
 /// The version that served once a revision had been applied: that of the newest revision up to it, and of this the newest
@@ -79,16 +82,21 @@ mod tests {
 
     use super::*;
     use crate::engine::fixtures::{attempted, delivery, ended, serving};
+    use crate::model::ids::Digest;
     use crate::model::outcome::Outcome;
 
-    /// A history as a line: `C` is complete, `F` failed, `S` failed and serves all the same, `.` was pruned; version 1 first, version *n* of revision *n*.
+    /// A history as a line: `C` is complete, `F` failed, `S` failed and serves all the same, `A` is what serves again, `.` was pruned; version 1 first, version *n* of revision *n*.
     fn history(line: &str) -> Vec<Past> {
         let past = |(place, phase): (usize, char)| {
             let version = u32::try_from(place + 1).expect("a short line");
             let (repository, commit) = ("repo".into(), revision(version));
             let created_at = Timestamp(i64::from(version) * 10);
-            let (is_complete, failed) = (matches!(phase, 'C' | 'S'), matches!(phase, 'F' | 'S'));
-            (phase != '.').then_some(Past { version, is_complete, failed, repository, commit, created_at })
+            let (is_complete, failed) = (matches!(phase, 'C' | 'S' | 'A'), matches!(phase, 'F' | 'S'));
+            let content = match phase {
+                'A' => serving(version, "a").object.digest.clone(),
+                _ => Digest::new(format!("of {version}")),
+            };
+            (phase != '.').then_some(Past { version, is_complete, failed, repository, commit, content, created_at })
         };
         line.chars().enumerate().filter_map(past).collect()
     }
@@ -130,6 +138,8 @@ mod tests {
             ("CSS", 3, Some(1)), // what failed and serves all the same is nothing to go back to
             ("CSF", 2, Some(1)),
             ("SC", 2, None),
+            ("CAA", 3, Some(1)), // what was bad is not gone back to because it was deployed again
+            ("AA", 2, None),
         ] {
             let latest = u32::try_from(line.len()).expect("a short line");
             let found = chosen(line, &state(serves, latest), &RollbackTo::LastComplete);

@@ -72,6 +72,8 @@ pub(in crate::engine) fn promote(
     }
     if let (Some(newest), Some(content)) = (newest, content) {
         let mut turn = turn(&newest);
+        // A revision may have been planned again since, as for what a person has asked for: it starts nothing twice.
+        turn.retain(|(stage, _)| newest.commit != plan.commit || !started.contains(&stage.stage));
         turn.retain(|(_, part)| order::waits_for(part, &service.stage, ended.only_tasks(), &content));
         start_next(transition, &ended, &newest, turn, &mut started)?;
     }

@@ -10,29 +10,40 @@ use crate::server::view::{EventView, List};
 use crate::store::EventRow;
 
 impl Query {
-    /// What happened to runs, oldest first.
+    /// What happened to runs, oldest first: what follows a number, or else the last of it.
     pub async fn events(&self, selection: &Selection) -> Answer<List<EventView>> {
         self.check(selection).await?;
-        let run = selection.run.as_deref().map(RunId::from);
-        let (mut after, limit) = (selection.after.unwrap_or(0), selection.limit());
-        if selection.repository.is_none() && selection.stage.is_none() {
-            let rows = self.store.events(run.as_ref(), after, limit).await?;
-            return Ok(rows.iter().map(EventView::from).collect());
+        let most = usize::try_from(selection.limit()).unwrap_or(usize::MAX);
+        let is_chosen = selection.repository.is_some() || selection.stage.is_some();
+        let (mut items, mut known) = (Vec::new(), BTreeMap::new());
+        if is_chosen {
+            known = self.told_beside_runs(selection).await?;
         }
-        let most = usize::try_from(limit).unwrap_or(usize::MAX);
-        let (mut items, mut known) = (Vec::new(), self.told_beside_runs(selection).await?);
+        let mut reached = selection.after;
         while items.len() < most {
-            let rows = self.store.events(run.as_ref(), after, MOST).await?;
+            let rows = self.some_events(selection, reached, if is_chosen { MOST } else { selection.limit() }).await?;
             let Some(EventRow { number, .. }) = rows.last() else { break };
-            after = *number;
+            reached = Some(*number);
             for row in &rows {
-                if self.is_told_in(selection, &row.run, &mut known).await? {
+                if !is_chosen || self.is_told_in(selection, &row.run, &mut known).await? {
                     items.push(EventView::from(row));
                 }
             }
         }
         items.truncate(most);
+        if selection.after.is_none() {
+            items.reverse();
+        }
         Ok(items.into_iter().collect())
+    }
+
+    /// At most so many from where others were read up to: forwards after a number that is asked for, else back from the last.
+    async fn some_events(&self, selection: &Selection, reached: Option<i64>, most: u32) -> Result<Vec<EventRow>> {
+        let run = selection.run.as_deref().map(RunId::from);
+        match selection.after {
+            Some(after) => self.store.events(run.as_ref(), reached.unwrap_or(after), most).await,
+            None => self.store.newest_events(run.as_ref(), reached.unwrap_or(i64::MAX), most).await,
+        }
     }
 
     /// Under what facts are remembered that concern deployment configs of a repository or stage and no run.

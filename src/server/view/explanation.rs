@@ -186,7 +186,8 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
     let hint = match (run.state, names.next()) {
         _ if run.paused.is_some() => format!("`launchway resume {service} -s {stage}` lets it go on"),
         _ if run.awaits_approval().is_some() => {
-            format!("`launchway approve {service} -s {stage}` lets it go on, `reject` ends it")
+            let commit = run.commit.short();
+            format!("`launchway approve {service} -s {stage} --revision {commit}` lets it go on, `reject` ends it")
         }
         (SequenceState::Running { .. }, Some(name)) => format!("{steps}, {}", ends_it(name, &run.service.stage)),
         _ => steps,
@@ -302,13 +303,14 @@ fn is_made(change: &Change, facts: &Facts) -> bool {
     }
 }
 
-/// What ended badly and nobody puts right yet.
+/// What ended badly and nobody puts right yet. What a delivery has deployed says more than its end; one that was stopped before
+/// says why what was pushed last is not there, whatever was attempted before it.
 fn bad_ends(facts: &Facts) -> Vec<Reason> {
     let drift: Vec<Reason> = facts.configs.iter().filter_map(|config| drift_reason(config, &facts.pods)).collect();
-    match drift.is_empty() {
-        true => facts.last_delivery.iter().filter_map(|run| delivery_reason(run, facts.head.as_ref())).collect(),
-        false => drift,
-    }
+    let has_deployed = |run: &Run| run.sequence().is_some_and(SequenceRun::deployed);
+    let last = facts.last_delivery.iter().filter(|run| drift.is_empty() || !has_deployed(run));
+    let last: Vec<Reason> = last.filter_map(|run| delivery_reason(run, facts.head.as_ref())).collect();
+    last.into_iter().chain(drift).collect()
 }
 
 /// Rollbacks that are proposed of its deployment configs, and wait for a person.

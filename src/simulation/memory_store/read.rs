@@ -107,6 +107,13 @@ impl ReadStore for MemoryStore {
         Ok(chosen.take(limit as usize).map(|row| EventRow::clone(row)).collect())
     }
 
+    async fn newest_events(&self, run: Option<&RunId>, before: i64, limit: u32) -> Result<Vec<EventRow>> {
+        let tables = self.tables();
+        let earlier = tables.events.range(..before).rev().map(|(_, row)| row);
+        let chosen = earlier.filter(|row| run.is_none_or(|run| &row.run == run));
+        Ok(chosen.take(limit as usize).map(|row| EventRow::clone(row)).collect())
+    }
+
     async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>> {
         Ok(self.tables().configs.get(key).map(value))
     }

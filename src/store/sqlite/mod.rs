@@ -208,6 +208,11 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(move |connection| read::events(connection, run.as_ref(), after, limit)).await
     }
 
+    async fn newest_events(&self, run: Option<&RunId>, before: i64, limit: u32) -> Result<Vec<EventRow>> {
+        let run = run.cloned();
+        self.read(move |connection| read::newest_events(connection, run.as_ref(), before, limit)).await
+    }
+
     async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>> {
         self.filled_record(key.clone().into()).await
     }

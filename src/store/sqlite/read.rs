@@ -151,19 +151,30 @@ pub(super) fn events(connection: &Connection, run: Option<&RunId>, after: i64, l
     let mut conditions = Conditions::default();
     conditions.equals("run", run.map(RunId::as_str));
     conditions.add("number > ?", Some(after));
-    conditions.select(
-        connection,
-        "SELECT number, run, at, record FROM events",
-        &format!("ORDER BY number LIMIT {limit}"),
-        |row| {
-            Ok(EventRow {
-                number: row.get(0)?,
-                run: RunId::new(row.get::<_, String>(1)?),
-                at: Timestamp(row.get(2)?),
-                event: record(row, 3)?,
-            })
-        },
-    )
+    conditions.select(connection, EVENTS, &format!("ORDER BY number LIMIT {limit}"), event)
+}
+
+pub(super) fn newest_events(
+    connection: &Connection,
+    run: Option<&RunId>,
+    before: i64,
+    limit: u32,
+) -> Result<Vec<EventRow>> {
+    let mut conditions = Conditions::default();
+    conditions.equals("run", run.map(RunId::as_str));
+    conditions.add("number < ?", Some(before));
+    conditions.select(connection, EVENTS, &format!("ORDER BY number DESC LIMIT {limit}"), event)
+}
+
+const EVENTS: &str = "SELECT number, run, at, record FROM events";
+
+fn event(row: &Row<'_>) -> Result<EventRow> {
+    Ok(EventRow {
+        number: row.get(0)?,
+        run: RunId::new(row.get::<_, String>(1)?),
+        at: Timestamp(row.get(2)?),
+        event: record(row, 3)?,
+    })
 }
 
 pub(super) fn config_keys(connection: &Connection) -> Result<Vec<ConfigKey>> {

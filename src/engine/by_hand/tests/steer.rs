@@ -57,16 +57,25 @@ fn a_pause_is_a_hold_of_the_service_that_is_placed_once() {
     let scaled = memory.decide(|transition| scale(transition, &web(), 3, "ann"));
     assert!(scaled.is_ok(), "replicas may change");
     let made = resumed(&memory).expect("it is resumed");
-    assert_eq!(made.answer, Resumed { rollout: false, paused: true });
+    assert_eq!(made.answer, Resumed { paused: true, ..Resumed::default() });
     assert!(made.only::<ProjectHolds>().holds.is_empty());
     assert_eq!(made.only::<RepositoryState>().seen, None, "the head is planned anew");
+}
+
+#[test]
+fn who_takes_a_pause_back_has_not_judged_a_canary() {
+    let memory = at(TrialPart::Pause);
+    let memory = memory.with(paused(&at(TrialPart::Pause)).only::<ProjectHolds>().clone());
+    let made = resumed(&memory).expect("it is resumed");
+    assert_eq!(made.answer, Resumed { rollout: false, paused: true, waits: true });
+    assert!(made.told(&web().deployment(2)).is_empty());
 }
 
 #[test]
 fn what_waits_goes_on_and_nothing_else_does() {
     let told = Event::Resumed { by: "ann".into() };
     let made = resumed(&at(TrialPart::Pause)).expect("it is resumed");
-    assert_eq!(made.answer, Resumed { rollout: true, paused: false });
+    assert_eq!(made.answer, Resumed { rollout: true, ..Resumed::default() });
     assert_eq!(made.told(&web().deployment(2)), [&told]);
     for memory in [serves(), at(TrialPart::Weight), rolls_out()] {
         assert_eq!(resumed(&memory).expect("nothing waits").answer, Resumed::default());

@@ -172,6 +172,18 @@ fn it_is_over_once_git_says_something_else() {
 }
 
 #[test]
+fn what_had_not_failed_and_was_not_rolled_back_from_may_come_again() {
+    for (image, is_quarantined) in [("a", true), ("c", false)] {
+        let mut memory = failed();
+        after_failure(&mut memory, &failing(OnFailure::PullRequest));
+        let mut state = RepositoryState { proposals: known(&memory), ..repository() };
+        state.proposals[0].cause.clear(); // a person asked, and nothing had failed
+        let bad = settle(&mut state, &says(image), &"ccccccc".into(), NOW);
+        assert_eq!((!bad.is_empty(), state.proposals[0].is_over()), (is_quarantined, true), "{image}");
+    }
+}
+
+#[test]
 fn a_rollback_is_held_until_git_says_it_itself() {
     let mut memory = failed();
     after_failure(&mut memory, &failing(OnFailure::PullRequest));

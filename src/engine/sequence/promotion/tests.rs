@@ -118,6 +118,14 @@ fn a_newer_revision_that_waited_for_the_same_content_has_the_last_word() {
 }
 
 #[test]
+fn a_revision_that_was_planned_again_meanwhile_starts_nothing_twice() {
+    let first = plan(&project(&FILES), "c2");
+    let again = Plan { id: "again".into(), at: Timestamp(first.at.0 + 1), ..first.clone() };
+    let memory = memory(&first, &over(&first)).planned(&again);
+    assert_eq!(started(&promoted(&memory, Outcome::PASS)), NEXT);
+}
+
+#[test]
 fn a_newer_revision_takes_the_place_of_an_older_one_even_if_nothing_differs() {
     let there = |image: &str| ConfigState { key: config_key("production", "web"), ..serving(1, image) };
     let started = |older: &Plan, newer: &Plan, there: ConfigState| {

@@ -59,6 +59,9 @@ pub struct ApprovalRequest {
     /// Why.
     #[serde(default)]
     pub reason: String,
+    /// The beginning of the revision that is meant: whatever else waits is left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
 }
 
 /// What is to end.
@@ -232,9 +235,9 @@ pub(in crate::server) async fn decide(
     Extension(actor): Extension<Actor>,
     Body(request): Body<ApprovalRequest>,
 ) -> Answer<Json<Done>> {
-    let ApprovalRequest { project, stage, service, approve, reason } = request;
+    let ApprovalRequest { project, stage, service, approve, reason, revision } = request;
     let service = key(&project, &stage, &service);
-    state.act(Command::Sequence(SequenceCommand::Decide { service, approve, reason }), &actor).await.map(Json)
+    state.act(Command::Sequence(SequenceCommand::Decide { service, approve, reason, revision }), &actor).await.map(Json)
 }
 
 pub(in crate::server) async fn abort(
