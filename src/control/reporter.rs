@@ -9,11 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::control::renderings::Renderings;
 use crate::control::report_lane::ReportLane;
+use crate::engine::transition::Input;
 use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::forge::StatusWriter;
 use crate::model::commit_status::CommitStatus;
-use crate::model::ids::{CommitId, RepositoryName};
+use crate::model::ids::{CommitId, RepositoryName, WriterName};
 use crate::model::time::Timestamp;
 use crate::report::ledger::Rendering;
 use crate::store::ReadStore;
@@ -56,7 +57,24 @@ impl StatusReporter {
     /// Writes until told to stop; what is being written is finished first.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let lanes = self.lanes();
+        if let Err(failure) = self.forget_writers(&lanes).await {
+            tracing::error!(problem = failure.one_line(), "cannot tell whose problems are over");
+        }
         futures::future::join_all(lanes.iter().map(|lane| lane.run(stop.clone()))).await;
+    }
+
+    /// What a writer could not write that is configured no longer is nobody's problem any more.
+    async fn forget_writers(&self, lanes: &[Arc<ReportLane>]) -> Result<()> {
+        let mut over = Vec::new();
+        for repository in self.driver.store.repositories().await?.found {
+            let (name, problems) = (&repository.value.name, &repository.value.status_problems);
+            let is_there = |writer: &&WriterName| {
+                lanes.iter().any(|lane| lane.asked.repository == *name && lane.asked.writer == **writer)
+            };
+            let gone = problems.keys().filter(|writer| !is_there(writer));
+            over.extend(gone.map(|writer| Input::StatusProblem(name.clone(), writer.clone(), None)));
+        }
+        if over.is_empty() { Ok(()) } else { self.driver.commit(&over).await }
     }
 
     /// Writes everything that is due now.

@@ -10,7 +10,6 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::clock::{Clock as _, CountingIds, ManualClock};
-use crate::engine::transition::Input;
 use crate::error::Failure;
 use crate::executor::comments::NoComments;
 use crate::executor::deployer_tokens::DeployerTokens;
@@ -180,6 +179,21 @@ fn commit(number: u32) -> CommitId {
 
 fn once(commits: impl IntoIterator<Item = u32>) -> BTreeMap<CommitId, usize> {
     commits.into_iter().map(|number| (commit(number), 1)).collect()
+}
+
+#[tokio::test]
+async fn the_problems_of_a_writer_end_when_it_is_configured_no_longer() {
+    let (disk, stays, goes) =
+        (MemoryDisk::default(), Pen::new("gitea", Mood::Refuses), Pen::new("environments", Mood::Refuses));
+    let desk = Desk::on(&disk, &[("shop", &[&stays, &goes])]).await;
+    desk.report("shop", 1..=1).await;
+    desk.reporter.settle().await.unwrap();
+    assert_eq!(desk.problem("shop").await.unwrap(), "environments: no such token; gitea: no such token");
+    let desk = Desk::on(&disk, &[("shop", &[&stays])]).await;
+    let stop = CancellationToken::new();
+    stop.cancel();
+    desk.reporter.clone().run(stop).await;
+    assert_eq!(desk.problem("shop").await.unwrap(), "gitea: no such token");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
