@@ -79,6 +79,36 @@ impl Renderings {
         Ok(Rendering { number, statuses: status::render(&facts) })
     }
 
+    /// Whether a stage has, of some service, what was delivered to it on a revision.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn is_current(
+        &self,
+        store: &dyn ReadStore,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        stage: &StageName,
+    ) -> Result<bool> {
+        let Some(revision) = store.outline(repository, commit.as_str()).await? else { return Ok(false) };
+        let Some(plan) = revision.plan() else { return Ok(false) };
+        let (kept, _) = self.brought_up_to_date(store, &revision).await?;
+        for (report, run) in kept.reports.values().filter_map(|report| Some((report, report.run_in(stage)?))) {
+            let service =
+                ServiceKey { project: plan.project.clone(), stage: stage.clone(), service: report.service.clone() };
+            let configs = store.configs_of(&service).await?;
+            let serves = configs
+                .iter()
+                .any(|config| config.value.serving.as_ref().is_some_and(|serving| &serving.commit == commit));
+            let slot = if configs.is_empty() { store.slot(&service).await? } else { None };
+            let was_last = slot.and_then(|slot| slot.value.last_delivery).is_some_and(|last| &last.run == run);
+            if serves || was_last {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// What people hear of a revision: its statuses, and what becomes, on earlier revisions, of what those bring in its place.
     /// What was delivered on the revision itself since, such as by a person, counts instead.
     ///

@@ -13,12 +13,13 @@ use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::outbox::{STORE_PAUSE, pause_after};
 use crate::executor::writer_lanes::WriterLane;
-use crate::forge::{Refusal, StatusWriter};
+use crate::forge::{Refusal, StatusWriter, Subject};
 use crate::model::action::Action;
 use crate::model::commit_status::{CommitStatus, Posted};
 use crate::model::ids::CommitId;
 use crate::model::time::Timestamp;
-use crate::report::ledger;
+use crate::report::deployments::{self, Deployment};
+use crate::report::ledger::{self, Rendering};
 use crate::store::{OutboxRow, Write};
 
 /// How long one write may take; whoever takes longer is asked again later, and takes up what was not written.
@@ -187,8 +188,7 @@ impl ReportLane {
         loop {
             let begun = self.driver.clock.now();
             let posted = self.driver.store.posted(repository, writer, commit).await?;
-            let known = posted.iter().map(|posted| posted.status.context.clone()).collect();
-            let rendering = self.renderings.render(&*self.driver.store, repository, commit, &known).await?;
+            let rendering = self.rendering(commit, &posted).await?;
             self.rest_after(begun);
             let number = rendering.number;
             let news = ledger::news(&posted, rendering);
@@ -197,7 +197,11 @@ impl ReportLane {
             }
             let last = news.iter().all(|status| status.state.is_final());
             for batch in news.chunks(self.writer.batch().max(1)) {
-                self.doubt(ledger::outcomes_before(&posted, batch)).await?;
+                let mut doubted = ledger::outcomes_before(&posted, batch);
+                if self.writer.subject() == Subject::Deployments {
+                    doubted.extend(deployments::begun(batch, &posted));
+                }
+                self.doubt(doubted).await?;
                 if let Err(refusal) = self.write(batch).await {
                     return Ok(Err(refusal));
                 }
@@ -212,6 +216,28 @@ impl ReportLane {
         }
     }
 
+    /// What there is to be read of a commit, by readers of what was written.
+    async fn rendering(&self, commit: &CommitId, posted: &[Posted]) -> Result<Rendering> {
+        let (store, repository) = (&*self.driver.store, &self.asked.repository);
+        if self.writer.subject() == Subject::Statuses {
+            let known = posted.iter().map(|posted| posted.status.context.clone()).collect();
+            return self.renderings.render(store, repository, commit, &known).await;
+        }
+        let Rendering { number, statuses } =
+            self.renderings.render(store, repository, commit, &deployments::known(posted)).await?;
+        let mut told = Vec::new();
+        for status in deployments::told(&statuses, posted) {
+            let stage = &Deployment::of(&status).stage;
+            let is_late = deployments::is_late(&status, posted);
+            if is_late && !self.renderings.is_current(store, repository, commit, stage).await? {
+                told.extend(deployments::replaced(&status, posted));
+            } else {
+                told.push(status);
+            }
+        }
+        Ok(Rendering { number, statuses: told })
+    }
+
     async fn write(&self, batch: &[CommitStatus]) -> Result<(), Refusal> {
         let closed = |_| Refusal::Busy(Failure::transient("nothing is written any more"));
         let _one_of_all = self.writes.acquire().await.map_err(closed)?;
@@ -222,12 +248,13 @@ impl ReportLane {
         })
     }
 
-    /// Outcomes are about to be replaced: whoever finds them in the ledger after a death cannot tell what readers see.
-    async fn doubt(&self, outcomes: Vec<&CommitStatus>) -> Result<()> {
-        if outcomes.is_empty() {
+    /// These are about to be replaced, or told for the first time: whoever finds them in the ledger after a death cannot tell
+    /// what readers see.
+    async fn doubt(&self, statuses: Vec<&CommitStatus>) -> Result<()> {
+        if statuses.is_empty() {
             return Ok(());
         }
-        self.commit(outcomes.into_iter().map(|status| self.posted(status, ledger::DOUBTED)).collect()).await
+        self.commit(statuses.into_iter().map(|status| self.posted(status, ledger::DOUBTED)).collect()).await
     }
 
     fn posted(&self, status: &CommitStatus, rendering: u64) -> Input {

@@ -45,6 +45,20 @@ pub trait StatusWriter: Send + Sync {
 
     /// How many statuses one call may take; more are split.
     fn batch(&self) -> usize;
+
+    /// What it writes.
+    fn subject(&self) -> Subject {
+        Subject::Statuses
+    }
+}
+
+/// What a writer writes of a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// All statuses.
+    Statuses,
+    /// What the environments of a host show: [`crate::report::deployments`].
+    Deployments,
 }
 
 /// Why statuses were not written, and what that says about others.

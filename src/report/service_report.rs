@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::ids::{Destination, Namespace, ServiceName, StageName};
+use crate::model::ids::{Destination, Namespace, RunId, ServiceName, StageName};
 use crate::model::plan::{PassedContent, Plan, PlanSummary, StagePlan, StageStart};
 use crate::model::run::{Run, SequenceRun};
 use crate::plan::summary::summary;
@@ -64,8 +64,12 @@ impl ServiceReport {
 
     /// The stages in which a delivery of it has begun on the revision.
     pub fn delivered_to(&self) -> impl Iterator<Item = &StageName> {
-        let has_run = |stage: &&StageReport| stage.line.as_ref().is_some_and(|line| line.run.is_some());
-        self.stages.iter().filter(has_run).map(|stage| &stage.stage)
+        self.stages.iter().map(|stage| &stage.stage).filter(|stage| self.run_in(stage).is_some())
+    }
+
+    /// The last delivery of it to a stage on the revision.
+    pub fn run_in(&self, stage: &StageName) -> Option<&RunId> {
+        self.in_stage(stage)?.line.as_ref()?.run.as_ref()
     }
 
     pub(super) fn in_stage(&self, stage: &StageName) -> Option<&StageReport> {

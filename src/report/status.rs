@@ -40,6 +40,12 @@ pub fn stage_context(stage: &StageName) -> String {
     format!("launchway/{stage}")
 }
 
+/// The stage that a context is about, as a whole.
+pub(super) fn stage_of(context: &str) -> Option<StageName> {
+    let name = context.strip_prefix("launchway/").filter(|name| context != PLAN && !name.contains('/'));
+    name.map(StageName::new)
+}
+
 /// All statuses of a revision.
 pub fn render(facts: &Facts<'_>) -> Vec<CommitStatus> {
     let Facts { revision, services, .. } = facts;

@@ -61,7 +61,7 @@ pub struct World {
     pub driver: Driver,
     admission: Admission,
     pub(crate) outbox: Outbox,
-    reporter: Arc<StatusReporter>,
+    pub(crate) reporter: Arc<StatusReporter>,
     pub(crate) reconciler: Reconciler,
 }
 

@@ -30,12 +30,14 @@
 //! rollback dc… [to=N] [revision=N] [only=PART] [dry]   several together; `dry` only says what that would do
 //! trigger STAGE/SERVICE [WHY FORCED]           the head's delivery again
 //! down, up                                     the whole repository
-//! show pods|configs|runs|holds|plan|traffic|statuses N
+//! environments, environments away|losing|back  a host shows deployments; it is out of reach, its answers are lost, or neither
+//! show pods|configs|runs|holds|plan|traffic|environments|statuses N
 //! check                                        the first stage serves what is declared, unless that failed
 //! ```
 
 pub(crate) mod declared;
 pub(crate) mod deployer;
+mod environments;
 mod rollback;
 mod show;
 
@@ -61,6 +63,7 @@ use crate::model::state::{Attempt, RevisionResult, spec_of};
 use crate::simulation::runtime::Behaviour;
 use crate::simulation::world::World;
 use crate::testing::script::declared::Declared;
+use crate::testing::script::environments::{Environments, Mood};
 use crate::testing::world::{config_key, hold_scope};
 
 /// Who acts by hand in stories.
@@ -74,6 +77,8 @@ struct Play<'a> {
     declared: Declared,
     /// What they said at the last push: a revision stays what it is.
     pushed: Project,
+    /// Where it is told what is deployed, if a host shows that.
+    environments: Option<Environments>,
     /// How many of the runtime's deeds are written.
     told: usize,
     out: String,
@@ -86,9 +91,9 @@ struct Play<'a> {
 /// If a line cannot be understood, the store fails, or one of the two does not hold.
 pub async fn play(story: &str, folder: &Path) -> Result<String> {
     let world = World::open(folder)?;
-    let (declared, told, out) = Default::default();
+    let (declared, environments, told, out) = Default::default();
     let pushed = Declared::default().project()?;
-    let mut play = Play { folder, world, declared, pushed, told, out };
+    let mut play = Play { folder, world, declared, pushed, environments, told, out };
     for (number, line) in story.lines().enumerate() {
         let line = line.split_once('#').map_or(line, |(command, _)| command).trim();
         if line.is_empty() {
@@ -134,6 +139,7 @@ impl Play<'_> {
             ["show", what @ ..] => self.show(what).await,
             ["check"] => self.check().await,
             ["crash"] => self.crash(),
+            ["environments", mood @ ..] => self.environments(mood),
             [
                 "hold" | "release" | "cancel" | "retry" | "latest" | "pause" | "resume" | "promote" | "undo"
                 | "rollback" | "scale" | "deployer" | "trigger" | "down" | "up",
@@ -328,6 +334,7 @@ impl Play<'_> {
             }
             ["runs"] => self.world.runs().await?.iter().map(show::run).collect(),
             ["holds"] => store.holds().await?.whole()?.iter().map(show::hold).collect(),
+            ["environments"] => self.environments.iter().flat_map(Environments::shown).collect(),
             ["traffic"] => self.world.runtime.services().iter().map(show::traffic).collect(),
             ["plan"] => show::plan(&self.world.plan_again(&self.declared.project()?).await?),
             ["statuses", push] => self.world.statuses(number(push)?).await?,
@@ -340,6 +347,21 @@ impl Play<'_> {
     /// The daemon dies and another takes its place; time and pods go on.
     fn crash(&mut self) -> Result<()> {
         self.world = World::around(self.folder, self.world.surroundings.clone())?;
+        self.environments.iter().for_each(|environments| environments.join(&self.world));
+        Ok(())
+    }
+
+    fn environments(&mut self, mood: &[&str]) -> Result<()> {
+        if self.environments.is_none() {
+            self.environments.insert(Environments::default()).join(&self.world);
+        }
+        let mood = match mood {
+            [] | ["back"] => Mood::Takes,
+            ["away"] => Mood::IsAway,
+            ["losing"] => Mood::LosesAnswers,
+            _ => return Err(Failure::stalled("a host is not so")),
+        };
+        self.environments.iter().for_each(|environments| environments.becomes(mood));
         Ok(())
     }
 
