@@ -19,6 +19,8 @@ pub(super) struct Ask<'a> {
     pub(super) words: Words,
     /// What is asked for, for people: the token may not do it, or may.
     pub(super) what: &'static str,
+    /// Answers to what may be taken later all the same, beside those that mean it everywhere.
+    pub(super) busy: &'static [u16],
 }
 
 impl Ask<'_> {
@@ -87,6 +89,9 @@ impl Ask<'_> {
         }
         if refusals.iter().any(|(refused, words)| *refused == status && answer.says(words)) {
             return Ok(None);
+        }
+        if self.busy.contains(&status) {
+            return Err(Failure::transient(format!("{} answers {status}", self.words.name)));
         }
         if status == 429 {
             self.client.keep_quiet(&answer, None);

@@ -228,7 +228,7 @@ impl<A: StatusApi> StatusWriter for HostedWriter<A> {
 /// What is to be visible on each commit: failures first, since a host may want no more after a while, else in the order
 /// of writing. Of several statuses of one context only the last is: it is what a reader would see, and writing an earlier
 /// one again after a failure would take it back.
-fn by_commit(statuses: &[CommitStatus]) -> Vec<(&CommitId, Vec<&CommitStatus>)> {
+pub(super) fn by_commit(statuses: &[CommitStatus]) -> Vec<(&CommitId, Vec<&CommitStatus>)> {
     let last: HashMap<_, _> =
         statuses.iter().enumerate().map(|(index, status)| ((&status.commit, &status.context), index)).collect();
     let mut commits: Vec<(&CommitId, Vec<&CommitStatus>)> = Vec::new();

@@ -219,7 +219,7 @@ pub(super) async fn hosted(
 
 impl Hosted {
     fn ask<'a>(&'a self, token: &'a Secret) -> Ask<'a> {
-        Ask { client: &self.client, token, words: self.api.words(), what: "open pull requests" }
+        Ask { client: &self.client, token, words: self.api.words(), what: "open pull requests", busy: &[] }
     }
 
     /// Has a comment say something else; not, if it is gone or somebody else's.

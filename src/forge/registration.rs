@@ -323,7 +323,7 @@ pub(super) async fn hosted(
 
 impl Hosted {
     fn ask<'a>(&'a self, token: &'a Secret) -> Ask<'a> {
-        Ask { client: &self.client, token, words: self.api.words(), what: "read and register webhooks" }
+        Ask { client: &self.client, token, words: self.api.words(), what: "read and register webhooks", busy: &[] }
     }
 
     async fn delete(&self, ask: Ask<'_>, webhook: &Webhook) -> Result<()> {

@@ -1,6 +1,6 @@
 //! What the doubles share: a server, what it was sent, and what it does wrong when it is told to.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -52,6 +52,25 @@ pub(crate) struct Hook {
     pub(crate) whole: Value,
 }
 
+/// A deployment.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Deployed {
+    pub(crate) id: u64,
+    pub(crate) sha: String,
+    pub(crate) environment: String,
+    /// What whoever made it keeps with it; on GitLab the name of the job that made it, if one did.
+    pub(crate) payload: Value,
+    /// All that was said of it, oldest first.
+    pub(crate) states: Vec<Value>,
+}
+
+impl Deployed {
+    /// What was said of it last.
+    pub(crate) fn state(&self) -> &str {
+        self.states.last().and_then(|last| last["state"].as_str()).unwrap_or("created")
+    }
+}
+
 /// What a host knows.
 #[derive(Default)]
 pub(crate) struct World {
@@ -61,6 +80,12 @@ pub(crate) struct World {
     pub(crate) at: Vec<i64>,
     /// Every pull request that was made, in the order of their numbers, in the words of Gitea.
     pub(crate) pulls: Vec<Value>,
+    /// Every deployment, oldest first.
+    pub(crate) deployments: Vec<Deployed>,
+    /// The environments that were made, where the host makes them by themselves.
+    pub(crate) environments: BTreeSet<String>,
+    /// How many ids were given away.
+    pub(crate) ids: u64,
     /// Every webhook that is there, in the words of its host, with the secret beside what is shown of it.
     pub(crate) hooks: Vec<Hook>,
     /// The webhooks that were tried out, by their ids.
@@ -74,6 +99,21 @@ pub(crate) struct World {
     pub(crate) limits_broken: usize,
     /// How many requests came without the token.
     pub(crate) strangers: usize,
+}
+
+impl World {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.ids += 1;
+        self.ids
+    }
+
+    /// One more deployment, of which nothing was said yet; gives its id.
+    pub(crate) fn deploy(&mut self, sha: &str, environment: &str, payload: &Value) -> u64 {
+        let (id, states) = (self.next(), Vec::new());
+        let (sha, environment, payload) = (sha.to_owned(), environment.to_owned(), payload.clone());
+        self.deployments.push(Deployed { id, sha, environment, payload, states });
+        id
+    }
 }
 
 /// A running double.

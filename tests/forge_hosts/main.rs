@@ -1,8 +1,9 @@
-//! Writing commit statuses, pull requests and webhooks over real HTTP to doubles of hosts, which keep what they are sent and
+//! Writing commit statuses, deployments, pull requests and webhooks over real HTTP to doubles of hosts, which keep what they are sent and
 //! enforce their limits.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, both are how it fails")]
 
+mod deployments;
 mod github;
 mod gitlab;
 mod host;

@@ -14,10 +14,10 @@ use crate::{COMMIT, OTHER, Writer, github, gitlab, status};
 const TRANSITIONS: u64 = 600;
 
 /// A small generator of numbers, the same each time.
-struct Numbers(u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }

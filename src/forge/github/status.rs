@@ -7,7 +7,7 @@ use crate::forge::text::one_line;
 use crate::model::commit_status::{CommitStatus, StatusState};
 
 /// GitHub refuses longer ones.
-const DESCRIPTION_LIMIT: usize = 140;
+pub(super) const DESCRIPTION_LIMIT: usize = 140;
 
 /// Contexts are compared whole by branch protections; ours are made of names, which are shorter.
 const CONTEXT_LIMIT: usize = 255;
@@ -31,7 +31,7 @@ impl PartialEq for GithubStatus {
     }
 }
 
-fn absent_is_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(super) fn absent_is_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 

@@ -1,0 +1,197 @@
+//! Deployments on GitLab.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::Method;
+use reqwest::Url;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::writer::{WORDS, manners, url};
+use crate::clock::Clock;
+use crate::error::{Failure, Result};
+use crate::forge::StatusWriter;
+use crate::forge::answer::Words;
+use crate::forge::ask::{Ask, asking};
+use crate::forge::deployment::{DeploymentApi, REFUSED, Told, hosted};
+use crate::forge::hosted::HostSettings;
+use crate::model::commit_status::StatusState;
+
+/// Deployments of a page; GitLab's own limit.
+const PAGE_SIZE: usize = 100;
+
+/// So many pages of an environment are read, the newest first, to see what is there already: whoever died after a request has
+/// gone on before there are as many.
+const PAGES: usize = 5;
+
+/// Tells GitLab of deployments, with a token that has the scope `api`.
+///
+/// # Errors
+/// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
+pub async fn deployments(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
+    hosted(&settings.clone(), manners(), GitlabDeployments { settings }, clock).await
+}
+
+#[derive(Debug)]
+struct GitlabDeployments {
+    settings: HostSettings,
+}
+
+/// A deployment as GitLab sends it.
+#[derive(Debug, Deserialize)]
+struct Known {
+    id: u64,
+    sha: String,
+    status: String,
+    /// The job that made it; nothing, where the API was asked to.
+    #[serde(default)]
+    deployable: Value,
+}
+
+/// What is asked of a project.
+#[derive(Debug, Deserialize)]
+struct Project {
+    default_branch: Option<String>,
+}
+
+impl GitlabDeployments {
+    fn url(&self, rest: &[&str]) -> Url {
+        url(&self.settings, rest)
+    }
+
+    /// The one that is told of. GitLab keeps nothing with a deployment by which it could be known again: those of a commit in an
+    /// environment that no job has made are counted.
+    async fn find(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Option<Known>> {
+        let mut own: Vec<Known> = Vec::new();
+        for page in 1..=PAGES {
+            let (page, size) = (page.to_string(), PAGE_SIZE.to_string());
+            let environment = told.deployment.stage.as_str();
+            let query = [
+                ("environment", environment),
+                ("order_by", "id"),
+                ("sort", "desc"),
+                ("per_page", &size),
+                ("page", &page),
+            ];
+            let found: Vec<Known> = ask.get(asking(self.url(&["deployments"]), &query)).await?.unwrap_or_default();
+            let is_last = found.len() < PAGE_SIZE;
+            own.extend(
+                found
+                    .into_iter()
+                    .filter(|known| known.deployable.is_null() && known.sha == told.status.commit.as_str()),
+            );
+            let is_found = u32::try_from(own.len()).is_ok_and(|own| own >= told.deployment.number);
+            if is_last || is_found {
+                break;
+            }
+        }
+        own.sort_by_key(|known| known.id);
+        let before = usize::try_from(told.deployment.number).unwrap_or(usize::MAX).saturating_sub(1);
+        // Where one before it never got there, the one that goes on is meant: those before it have ended.
+        let last = if own.len() <= before { own.pop().filter(|last| last.status == "running") } else { None };
+        Ok(last.or_else(|| own.into_iter().nth(before)))
+    }
+
+    /// The branch that is watched. The one that the configuration leaves out is the project's main one.
+    async fn branch(&self, ask: Ask<'_>) -> Result<String> {
+        if let Some(branch) = &self.settings.branch {
+            return Ok(branch.clone());
+        }
+        let project: Option<Project> = ask.get(self.url(&[])).await?;
+        let unknown = || Failure::stalled("GitLab does not say which branch is the project's main one");
+        project.and_then(|project| project.default_branch).ok_or_else(|| unknown().hint("name it: `branch: main`"))
+    }
+
+    /// Makes one; nothing, if GitLab does not have the commit, of which it would make the environment all the same.
+    async fn make(&self, ask: Ask<'_>, told: Told<'_>, state: &str) -> Result<Option<()>> {
+        let commit = told.status.commit.as_str();
+        let there: Option<Value> = ask.get(self.url(&["repository", "commits", commit])).await?;
+        if there.is_none() {
+            return Ok(None);
+        }
+        let branch = self.branch(ask).await?;
+        let made = ask.tell(Method::POST, self.url(&["deployments"]), &made(told, &branch, state), REFUSED).await?;
+        Ok(made.map(drop))
+    }
+}
+
+#[async_trait]
+impl DeploymentApi for GitlabDeployments {
+    fn writer(&self) -> &'static str {
+        "gitlab-deployments"
+    }
+
+    fn words(&self) -> Words {
+        let rights = "a project access token needs the scope `api` and the role Developer, and where the environment is \
+                      protected it has to be among those who may deploy there";
+        Words { rights, ..WORDS }
+    }
+
+    async fn tell(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Option<()>> {
+        let state = state(told.status.state);
+        match self.find(ask, told).await? {
+            Some(known) if known.status == state => Ok(Some(())),
+            Some(known) => {
+                let url = self.url(&["deployments", &known.id.to_string()]);
+                Ok(ask.tell(Method::PUT, url, &json!({"status": state}), REFUSED).await?.map(drop))
+            }
+            None => self.make(ask, told, state).await,
+        }
+    }
+}
+
+/// A deployment as GitLab takes it.
+fn made(told: Told<'_>, branch: &str, state: &str) -> Value {
+    json!({
+        "environment": told.deployment.stage, "sha": told.status.commit, "ref": branch, "tag": false, "status": state,
+    })
+}
+
+/// GitLab takes none that has not begun.
+fn state(state: StatusState) -> &'static str {
+    match state {
+        StatusState::Pending | StatusState::Running => "running",
+        StatusState::Success => "success",
+        StatusState::Failure | StatusState::Error => "failed",
+        StatusState::Cancelled | StatusState::Skipped | StatusState::Unchanged => "canceled",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::commit_status::CommitStatus;
+    use crate::report::deployments::Deployment;
+
+    #[test]
+    fn the_body_is_gitlabs() {
+        let status = CommitStatus {
+            commit: "1111".into(),
+            context: "production#2".to_owned(),
+            state: StatusState::Running,
+            description: "web version 2 is Running".to_owned(),
+            path: None,
+            attempt: 2,
+        };
+        let told = Told { status: &status, deployment: &Deployment::of(&status) };
+        let expected = r#"{"environment":"production","sha":"1111","ref":"main","tag":false,"status":"running"}"#;
+        assert_eq!(made(told, "main", state(status.state)).to_string(), expected);
+    }
+
+    #[test]
+    fn states_are_gitlabs() {
+        for (state, expected) in [
+            (StatusState::Pending, "running"),
+            (StatusState::Running, "running"),
+            (StatusState::Success, "success"),
+            (StatusState::Failure, "failed"),
+            (StatusState::Error, "failed"),
+            (StatusState::Cancelled, "canceled"),
+            (StatusState::Skipped, "canceled"),
+            (StatusState::Unchanged, "canceled"),
+        ] {
+            assert_eq!(super::state(state), expected, "{state}");
+        }
+    }
+}
