@@ -91,6 +91,8 @@ pub struct RepositorySettings {
     pub forge: Option<ForgeSettings>,
     /// Whether Git notes are written beside a forge's statuses.
     pub notes: bool,
+    /// Whether its host's environments show what is deployed.
+    pub deployments: bool,
     /// Whether its pull requests are told what merging them would do.
     pub previews: bool,
     /// Whether people who may write to it command in comments on its pull requests.
@@ -232,6 +234,11 @@ pub enum Role {
 }
 
 impl RepositorySettings {
+    /// The host that is named, or told by its address.
+    pub fn host(&self) -> ForgeKind {
+        self.forge.as_ref().map_or_else(|| ForgeKind::guess(&self.url), |forge| forge.kind)
+    }
+
     /// A repository with every default.
     pub fn new(name: RepositoryName, url: impl Into<String>) -> Self {
         Self {
@@ -247,6 +254,7 @@ impl RepositorySettings {
             limits: Limits::default(),
             forge: None,
             notes: false,
+            deployments: false,
             previews: true,
             commands: false,
             allowed_signers: None,

@@ -24,6 +24,7 @@ mod daemon_edges {
     mod damage;
     mod dead_disk;
     mod deployments;
+    mod environments;
     mod evaluation;
     mod events;
     mod exec;

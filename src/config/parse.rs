@@ -164,7 +164,7 @@ pub(super) fn unique<T>(field: &Field<'_>, values: Vec<T>, name: impl Fn(&T) -> 
     values
 }
 
-const REPOSITORY: [&str; 18] = [
+const REPOSITORY: [&str; 19] = [
     "name",
     "url",
     "branch",
@@ -177,6 +177,7 @@ const REPOSITORY: [&str; 18] = [
     "limits",
     "forge",
     "notes",
+    "deployments",
     "previews",
     "commands",
     "approvals",
@@ -203,6 +204,7 @@ fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
         limits: limits(&get("limits")),
         forge: forge(&get("forge")),
         notes: get("notes").flag().unwrap_or(false),
+        deployments: get("deployments").flag().unwrap_or(false),
         previews: get("previews").flag().unwrap_or(true),
         commands: get("commands").flag().unwrap_or(false),
         allowed_signers: approvals(&get("approvals"), folder),
@@ -211,6 +213,7 @@ fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
         registries: get("registries").items().iter().map(|field| registry(field, folder)).collect(),
     };
     refuse_vain_commands(&get("commands"), &settings);
+    refuse_vain_deployments(&get("deployments"), &settings);
     settings
 }
 
@@ -224,13 +227,26 @@ fn approvals(field: &Field<'_>, folder: &Path) -> Option<PathBuf> {
     file.file(folder, Holds::Public)
 }
 
+/// Whoever wants deployments on the host hears where none would ever be shown.
+fn refuse_vain_deployments(field: &Field<'_>, settings: &RepositorySettings) {
+    if !settings.deployments {
+        return;
+    }
+    if !matches!(settings.host(), ForgeKind::Github | ForgeKind::Gitlab) {
+        let message = "deployments are shown on GitHub and GitLab alone";
+        field.error("invalid", message, "name the host with `forge: {kind: …}`, or leave `deployments` out");
+    } else if settings.credentials.token.is_none() {
+        let message = "deployments on a host need a token";
+        field.error("invalid", message, "give `credentials: {tokenFile: …}`");
+    }
+}
+
 /// Whoever lets people command in comments hears where none would ever be heard of.
 fn refuse_vain_commands(field: &Field<'_>, settings: &RepositorySettings) {
-    let kind = settings.forge.as_ref().map_or_else(|| ForgeKind::guess(&settings.url), |forge| forge.kind);
     if !settings.commands {
         return;
     }
-    if !matches!(kind, ForgeKind::Gitea | ForgeKind::Github | ForgeKind::Gitlab) {
+    if !matches!(settings.host(), ForgeKind::Gitea | ForgeKind::Github | ForgeKind::Gitlab) {
         let message = "comments are read from GitHub, GitLab, Gitea and Forgejo alone";
         field.error("invalid", message, "name the host with `forge: {kind: …}`, or leave `commands` out");
     } else if settings.webhook.is_empty() {

@@ -19,6 +19,7 @@ repositories:
     limits: {manifest: 1MiB, launchable: 3GiB, entries: 10, depth: 5, fetch: 1GiB, build: {time: 5m, disk: 1GiB}}
     forge: {kind: forgejo, url: "https://git.example/"}
     notes: true
+    deployments: false
     previews: false
     commands: true
     approvals: {allowedSignersFile: signers}
@@ -121,7 +122,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!(repository.allow, Allowances::default());
     assert_eq!(repository.history, History::Linear);
     assert!(repository.schedule.is_none() && repository.forge.is_none() && repository.webhook.is_empty());
-    assert!(repository.previews && !repository.commands);
+    assert!(repository.previews && !repository.commands && !repository.deployments);
 }
 
 #[test]
@@ -204,6 +205,9 @@ fn one_value_at_a_time() {
         (repository("commands: true"), "comments are read from GitHub, GitLab, Gitea and Forgejo alone"),
         (repository("commands: true, forge: {kind: bitbucket}"), "comments are read from"),
         (repository("commands: true, forge: {kind: gitea}"), "comments come by webhook"),
+        (repository("deployments: true"), "deployments are shown on GitHub and GitLab alone"),
+        (repository("deployments: true, forge: {kind: gitea}"), "deployments are shown on GitHub and GitLab alone"),
+        (repository("deployments: true, forge: {kind: github}"), "deployments on a host need a token"),
         (repository("prometheus: [{}]"), "`url` is missing"),
         (repository("prometheus: [{url: 'http://10.0.0.1'}]"), "what opens it would cross the network in the clear"),
         (repository("prometheus: [{url: 'https://a', usernameFile: u}]"), "a user name and a password belong together"),

@@ -38,7 +38,8 @@ pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTree
         let pull_requests = pull_requests(parts, settings, repository).await?;
         let statuses = statuses(settings, repository, parts.driver.clock.clone()).await?;
         let of_pulls = pull_statuses(parts, settings, repository, statuses.clone()).await?;
-        let writers = writers(parts, repository, &watcher.watched, statuses);
+        let deployments = deployments(settings, repository, parts.driver.clock.clone()).await?;
+        let writers = writers(parts, repository, &watcher.watched, statuses).into_iter().chain(deployments).collect();
         let place = hosted(settings, repository)?;
         watcher.host = pull_requests.zip(of_pulls).zip(place).map(|((pull_requests, statuses), (kind, settings))| {
             let HostSettings { repository, .. } = settings;
@@ -134,7 +135,20 @@ async fn statuses(
     })
 }
 
-/// The same for the heads of pull requests: on GitLab, one that names the watched branch would count as that branch's.
+/// What its environments show, if that is wanted.
+async fn deployments(
+    settings: &Settings,
+    repository: &RepositorySettings,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<Arc<dyn StatusWriter>>> {
+    Ok(match hosted(settings, repository)?.filter(|_| repository.deployments) {
+        Some((ForgeKind::Github, settings)) => Some(github::deployments(settings, clock).await?),
+        Some((ForgeKind::Gitlab, settings)) => Some(gitlab::deployments(settings, clock).await?),
+        Some(_) | None => None,
+    })
+}
+
+/// The statuses for the heads of pull requests: on GitLab, one that names the watched branch would count as that branch's.
 async fn pull_statuses(
     parts: &Parts,
     settings: &Settings,
@@ -195,7 +209,23 @@ pub async fn try_statuses(
     repository: &RepositorySettings,
     clock: Arc<dyn Clock>,
 ) -> Result<Option<()>> {
-    let Some(writer) = statuses(settings, repository, clock).await? else { return Ok(None) };
+    try_out(statuses(settings, repository, clock).await?).await
+}
+
+/// The same of deployments, if its environments are to show them.
+///
+/// # Errors
+/// As [`try_statuses`].
+pub async fn try_deployments(
+    settings: &Settings,
+    repository: &RepositorySettings,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<()>> {
+    try_out(deployments(settings, repository, clock).await?).await
+}
+
+async fn try_out(writer: Option<Arc<dyn StatusWriter>>) -> Result<Option<()>> {
+    let Some(writer) = writer else { return Ok(None) };
     let status = CommitStatus {
         commit: CommitId::new("0".repeat(40)),
         context: "launchway/plan".to_owned(),
@@ -258,7 +288,7 @@ pub fn wanted_webhook(settings: &Settings, repository: &RepositorySettings) -> R
 /// The host that takes a repository's statuses, if there is one, and what opens it.
 fn hosted(settings: &Settings, repository: &RepositorySettings) -> Result<Option<(ForgeKind, HostSettings)>> {
     let forge = repository.forge.as_ref();
-    let kind = forge.map_or_else(|| ForgeKind::guess(&repository.url), |forge| forge.kind);
+    let kind = repository.host();
     if kind == ForgeKind::None {
         return Ok(None);
     }

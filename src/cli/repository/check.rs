@@ -37,7 +37,9 @@ struct Checked {
     problem: Option<String>,
     hint: Option<String>,
     /// Whether its host takes statuses: nothing, if it has none that does.
-    statuses: Option<Statuses>,
+    statuses: Option<Tried>,
+    /// Whether its host takes deployments: nothing, if it is not to show any.
+    deployments: Option<Tried>,
     /// Whether its host calls.
     webhook: Option<webhook::Found>,
     /// What has the webhook registered.
@@ -47,9 +49,9 @@ struct Checked {
     isolation: Reach,
 }
 
-/// Whether a host takes statuses.
+/// Whether a host takes what was tried out.
 #[derive(Debug, Serialize)]
-struct Statuses {
+struct Tried {
     problem: Option<String>,
     hint: Option<String>,
 }
@@ -75,7 +77,9 @@ pub(super) async fn run(asked: &Asked<'_>, global: &Global, output: &mut Output)
         let state = global.state.clone().or_else(|| settings.state.clone());
         let client = Client::to_read(&Global { state, ..global.clone() }).await;
         for (checked, repository) in checked.iter_mut().zip(repositories) {
-            checked.statuses = statuses(settings, repository).await;
+            let clock = Arc::new(SystemClock);
+            checked.statuses = tried(repository::try_statuses(settings, repository, clock.clone()).await);
+            checked.deployments = tried(repository::try_deployments(settings, repository, clock).await);
             let registers = asked.register_webhook;
             let task = webhook::Task { settings, repository, registers, client: &client };
             checked.webhook = webhook::check(&task).await;
@@ -89,19 +93,17 @@ pub(super) async fn run(asked: &Asked<'_>, global: &Global, output: &mut Output)
     })?;
     let has_failed = |checked: &Checked| {
         let webhook = checked.webhook.as_ref().is_some_and(webhook::Found::has_failed);
-        let statuses = checked.statuses.as_ref().is_some_and(|statuses| statuses.problem.is_some());
-        checked.problem.is_some() || statuses || (asked.register_webhook && webhook)
+        let tried = checked.statuses.iter().chain(&checked.deployments).any(|tried| tried.problem.is_some());
+        checked.problem.is_some() || tried || (asked.register_webhook && webhook)
     };
     Ok(if checked.iter().any(has_failed) { Exit::Failed } else { Exit::Good })
 }
 
-/// Whether a repository's token may write statuses.
-async fn statuses(settings: &Settings, repository: &RepositorySettings) -> Option<Statuses> {
-    match repository::try_statuses(settings, repository, Arc::new(SystemClock)).await {
-        Ok(tried) => tried.map(|()| Statuses { problem: None, hint: None }),
-        Err(failure) => {
-            Some(Statuses { problem: Some(failure.one_line()), hint: failure.hint_text().map(str::to_owned) })
-        }
+/// What came of trying something out; nothing, if there was nothing to be tried.
+fn tried(tried: Result<Option<()>>) -> Option<Tried> {
+    match tried {
+        Ok(tried) => tried.map(|()| Tried { problem: None, hint: None }),
+        Err(failure) => Some(Tried { problem: Some(failure.one_line()), hint: failure.hint_text().map(str::to_owned) }),
     }
 }
 
@@ -132,6 +134,7 @@ fn check(mut remote: Remote, reach: &Reach) -> Checked {
         problem: failure.map(Failure::one_line),
         hint: failure.and_then(Failure::hint_text).map(str::to_owned),
         statuses: None,
+        deployments: None,
         webhook: None,
         command: String::new(),
         isolation: reach.clone(),
@@ -146,14 +149,16 @@ fn head(remote: &mut Remote) -> Result<CommitId> {
 }
 
 fn human(checked: &Checked) -> String {
-    let Checked { url, branch, head, problem, hint, statuses, webhook, command, isolation: _ } = checked;
-    let statuses = statuses.as_ref().map(|Statuses { problem, hint }| {
+    let Checked { url, branch, head, problem, hint, statuses, deployments, webhook, command, isolation: _ } = checked;
+    let tried = [("statuses", statuses), ("deployments", deployments)].into_iter();
+    let tried = tried.filter_map(|(what, tried)| {
+        let Tried { problem, hint } = tried.as_ref()?;
         let hint = hint.iter().map(|hint| format!("  hint: {hint}\n")).collect::<String>();
         let told = problem.as_deref().unwrap_or("the token may write them");
-        format!("  statuses: {told}\n{hint}")
+        Some(format!("  {what}: {told}\n{hint}"))
     });
     let webhook = webhook.as_ref().map(|webhook| webhook.human(command));
-    let webhook: String = statuses.into_iter().chain(webhook).collect();
+    let webhook: String = tried.chain(webhook).collect();
     match (head, problem) {
         (Some(head), _) => format!("{url} answers; `{branch}` is at {}\n{webhook}", short(head)),
         (None, problem) => {
