@@ -47,6 +47,7 @@ fn deployment(name: &str) -> DeploymentRun {
         object: Arc::new(Object {
             key: ObjectKey { kind: Kind::DeploymentConfig, name: name.to_owned() },
             service: name.into(),
+            autoscaled_at: None,
             location: Location { file: "web.yaml".to_owned(), line: 1, column: 1 },
             content: content.into(),
             digest: "sha256:0".into(),

@@ -5,7 +5,7 @@ use super::client::Client;
 use super::here;
 use super::output::{Complaint, Outcome};
 use crate::error::Failure;
-use crate::model::deployment_config::CONFIG_WORDS;
+use crate::model::object::CONFIG_WORDS;
 use crate::server::view::{ConfigView, DamagedView, List, RepositoryView};
 
 /// A name with what it is the name of.

@@ -134,6 +134,7 @@ mod tests {
             key: ObjectKey { kind: Kind::Service, name: name.into() },
             service: service.into(),
             location: Location::default(),
+            autoscaled_at: None,
             digest: digest::of(&content),
             content: content.into(),
         };

@@ -289,6 +289,7 @@ pub(in crate::manifest) mod tests {
             key: ObjectKey { kind: Kind::ImageStream, name: "app".into() },
             service: ServiceName::new("app"),
             location: Location::default(),
+            autoscaled_at: None,
             digest: digest::of(&content),
             content: content.into(),
         };

@@ -14,6 +14,7 @@ pub mod service;
 pub mod task;
 pub mod yaml;
 
+mod autoscaler;
 mod content_trigger;
 mod core;
 mod deployment;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::autoscaler::Autoscaler;
 use super::findings::{Findings, Moved};
 use super::pod_template::{items, references, text_at};
 use super::problem::{NOT_APPLIED, Problem};
@@ -13,7 +14,8 @@ use super::stage_context::{Runtime, StageContext, Stages, Terms};
 use super::template::{self, Expanded, Generated};
 use super::yaml::Document;
 use super::{
-    content_trigger, core, deployment, deployment_config, foreign, image_stream, image_trigger, metadata, slip, task,
+    autoscaler, content_trigger, core, deployment, deployment_config, foreign, image_stream, image_trigger, metadata,
+    slip, task,
 };
 use crate::model::ids::ServiceName;
 use crate::model::object::{Kind, Location, ObjectKey};
@@ -138,6 +140,7 @@ pub(crate) struct Declarations {
     /// What is in each of them, with images as they are written.
     pub(crate) contents: Vec<Value>,
     pub(crate) tasks: Vec<DeclaredTask>,
+    pub(crate) autoscalers: Vec<Autoscaler>,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -149,8 +152,8 @@ pub(crate) fn type_of(value: &Value) -> Option<(&str, &str)> {
 impl Declarations {
     /// Whether there is nothing to keep.
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { objects, tasks, problems, contents: _ } = self;
-        objects.is_empty() && tasks.is_empty() && problems.is_empty()
+        let Self { objects, tasks, autoscalers, problems, contents: _ } = self;
+        objects.is_empty() && tasks.is_empty() && autoscalers.is_empty() && problems.is_empty()
     }
 
     /// Adds what another document declares.
@@ -158,6 +161,7 @@ impl Declarations {
         self.objects.append(&mut other.objects);
         self.contents.append(&mut other.contents);
         self.tasks.append(&mut other.tasks);
+        self.autoscalers.append(&mut other.autoscalers);
         self.problems.append(&mut other.problems);
     }
 
@@ -199,6 +203,9 @@ impl Declarations {
         let (terms, mut content) = (source.context.terms, source.value.clone());
         if (api_version, kind) == ("launchway.dev/v1", "Task") {
             return self.add_task(&mut content, source, findings);
+        }
+        if autoscaler::is_one(api_version, kind) {
+            self.autoscalers.extend(autoscaler::read(&content, &source.stages, findings));
         }
         let Some(kind) = normalised(api_version, kind, &mut content, terms, findings) else { return };
         let images = image_uses(&content, &kind, terms.runtime, findings);
@@ -328,7 +335,9 @@ fn without_room(api_version: &str, kind: &str, value: &Value, runtime: Runtime, 
         _ if runtime == Runtime::Kubernetes => return false,
         _ => {
             let message = format!("{kind} ({api_version}) is not applied on the local runtime");
-            findings.warning("/kind", NOT_APPLIED, message).may_stand_for = slip::may_stand_for(value);
+            let problem = findings.warning("/kind", NOT_APPLIED, message);
+            problem.may_stand_for = slip::may_stand_for(value);
+            problem.hint = autoscaler::is_one(api_version, kind).then(|| autoscaler::BY_HAND.to_owned());
         }
     }
     true

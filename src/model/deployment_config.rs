@@ -14,24 +14,15 @@ use super::trial::{AbParams, BlueGreenParams, CanaryParams, CanaryStep, DEFAULT_
 /// The most pods of one deployment config: what one machine was measured with, and a number that is rather mistyped beyond.
 pub const MOST_REPLICAS: u32 = 1000;
 
-/// What may stand before the name of a deployment config, as in `dc/web`: as OpenShift and Kubernetes call it and a `Deployment`.
-pub const CONFIG_WORDS: [&str; 8] = [
-    "dc",
-    "deploymentconfig",
-    "deploymentconfigs",
-    "deploymentconfig.apps.openshift.io",
-    "deploy",
-    "deployment",
-    "deployments",
-    "deployment.apps",
-];
-
 /// `DeploymentConfigSpec`, read from content whose defaults are applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentConfigSpec {
     /// How many pods serve; absent where the file leaves that alone, as only a `Deployment` can.
     pub replicas: Option<u32>,
+    /// The autoscaler of its stage that says how many pods serve, if one does: then `replicas` is only what it starts with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub autoscaler: Option<String>,
     /// Which pods belong to it.
     pub selector: BTreeMap<String, String>,
     /// How a new version replaces the old one.
@@ -476,6 +467,11 @@ impl DeploymentConfigSpec {
         let lacks = self.strategy.kind == StrategyKind::Custom
             && !self.strategy.deployer().is_some_and(CustomParams::names_something);
         lacks.then(|| "its strategy is Custom, and `customParams` names neither an image nor a command".to_owned())
+    }
+
+    /// How many pods the file asks for, if that is what says it.
+    pub fn asked_replicas(&self) -> Option<u32> {
+        self.replicas.filter(|_| self.autoscaler.is_none())
     }
 
     /// Whether a change of the template alone starts a deployment.

@@ -58,6 +58,18 @@ impl fmt::Display for Kind {
     }
 }
 
+/// What may stand before the name of a deployment config, as in `dc/web`: as OpenShift and Kubernetes call it and a `Deployment`.
+pub const CONFIG_WORDS: [&str; 8] = [
+    "dc",
+    "deploymentconfig",
+    "deploymentconfigs",
+    "deploymentconfig.apps.openshift.io",
+    "deploy",
+    "deployment",
+    "deployments",
+    "deployment.apps",
+];
+
 /// The annotation that says where in an object's content generated values are: JSON pointers, one a line. Whoever shows
 /// content shows these not.
 pub const GENERATED: &str = "launchway.dev/generated";
@@ -115,6 +127,9 @@ pub struct Object {
     pub content: Json,
     /// Of `content` in canonical form, which holds no commit id.
     pub digest: Digest,
+    /// Where the autoscaler is declared that says how many pods a deployment config has, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autoscaled_at: Option<Location>,
 }
 
 impl Object {

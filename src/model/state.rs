@@ -416,16 +416,18 @@ impl ConfigState {
     }
 
     /// Takes over what `commit` declares, of which `spec` is the typed view. Where that does not say how many pods there
-    /// are to be, there are as many as before.
+    /// are to be, or an autoscaler says it, there are as many as before.
     pub fn declare(&mut self, object: &Arc<Object>, spec: &DeploymentConfigSpec, commit: &CommitId, now: Timestamp) {
-        let before = self.spec().ok().and_then(|before| before.replicas);
-        match (before, spec.replicas) {
-            (before, after) if before == after => {}
-            (Some(replicas), None) => {
+        let before = self.spec().unwrap_or_default();
+        let there_are = self.replicas(&before);
+        match (before.asked_replicas(), spec.asked_replicas()) {
+            (Some(before), Some(after)) if before == after => {}
+            (_, Some(_)) => self.scaled = None,
+            (_, None) if before.replicas == spec.replicas => {}
+            (_, None) => {
                 let by = || format!("revision {}", self.declared_on.short());
-                self.scaled.get_or_insert_with(|| Scaled { replicas, by: by(), at: now });
+                self.scaled.get_or_insert_with(|| Scaled { replicas: there_are, by: by(), at: now });
             }
-            _ => self.scaled = None,
         }
         self.service = object.service.clone();
         self.object = Arc::clone(object);

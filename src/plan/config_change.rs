@@ -20,6 +20,8 @@ use crate::plan::{generated, trigger};
 const TEMPLATE: &str = "/spec/template";
 /// The one value that is changed without a new version.
 const REPLICAS: &str = "/spec/replicas";
+/// What says how many pods there are in place of the file.
+const AUTOSCALER: &str = "/spec/autoscaler";
 /// What helps where no trigger deploys it.
 const BY_HAND: &str = "`launchway rollout latest` deploys it";
 /// Which pods belong to it.
@@ -92,7 +94,7 @@ fn attempted_before(declared: &Object, applied: &ConfigState) -> Option<String> 
 /// What differs. A number of replicas that is declared no longer stays as it is.
 fn differences(declared: &Object, spec: &DeploymentConfigSpec, applied: &ConfigState) -> Vec<Difference> {
     let mut reasons = diff(&baseline(applied), &declared.content.value());
-    reasons.retain(|reason| reason.pointer != REPLICAS || spec.replicas.is_some());
+    reasons.retain(|reason| reason.pointer != REPLICAS || spec.asked_replicas().is_some());
     reasons.iter_mut().for_each(trigger::hide_content);
     // The image itself says it.
     if reasons.iter().any(|reason| reason.pointer.starts_with(TEMPLATE)) {
@@ -135,7 +137,7 @@ fn judge(
     reasons: &[Difference],
 ) -> (Decision, String) {
     let in_template = |reason: &Difference| reason.pointer.starts_with(TEMPLATE);
-    let is_replicas = |reason: &Difference| reason.pointer == REPLICAS;
+    let is_replicas = |reason: &Difference| reason.pointer == REPLICAS || reason.pointer == AUTOSCALER;
     // What its record says already may never have been deployed.
     let is_recorded = applied.attempted.is_none() && applied.object.digest == declared.digest;
     if reasons.iter().any(in_template) {
@@ -151,12 +153,24 @@ fn judge(
     }
     match reasons {
         [] if is_recorded => (Decision::None, String::new()),
-        [] if spec.replicas.is_none() && applied.attempted.is_none() => {
-            (Decision::Update, "the number of replicas stays as it is".into())
+        [] if spec.asked_replicas().is_none() && applied.attempted.is_none() => {
+            (Decision::Update, left(spec, declared))
         }
         [] => (Decision::Update, "restored: equal to what serves".into()),
-        reasons if reasons.iter().all(is_replicas) => (Decision::Scale, "only replicas differ".into()),
+        reasons if reasons.iter().all(is_replicas) => match spec.asked_replicas() {
+            Some(_) => (Decision::Scale, "only replicas differ".into()),
+            None => (Decision::Update, left(spec, declared)),
+        },
         _ => (Decision::Update, "no new version: the template is the same".into()),
+    }
+}
+
+/// Why there are as many pods as before.
+fn left(spec: &DeploymentConfigSpec, declared: &Object) -> String {
+    let stays = "the number of replicas stays as it is";
+    match (&spec.autoscaler, &declared.autoscaled_at) {
+        (Some(name), Some(at)) => format!("{stays}: HorizontalPodAutoscaler/{name} ({at}) says it"),
+        _ => stays.into(),
     }
 }
 
@@ -208,6 +222,7 @@ mod tests {
             key,
             service: ServiceName::new("web"),
             location: Location::default(),
+            autoscaled_at: None,
             content: content.into(),
             digest,
         })
@@ -256,6 +271,28 @@ mod tests {
         let again = applied(&any, Some(version(1, &two)), None);
         assert_eq!(decide(&any, Some(&again)).decision, Decision::None);
         assert_eq!(decide(&two, Some(&again)).decision, Decision::Scale);
+    }
+
+    #[test]
+    fn an_autoscaler_says_how_many_pods_there_are() {
+        let scaled = |image: &str, replicas: u32| {
+            let object = object(image, replicas, json!({"autoscaler": "hpa"}));
+            let at = Location { file: "hpa.yaml".into(), line: 3, column: 1 };
+            Arc::new(Object { autoscaled_at: Some(at), ..Object::clone(&object) })
+        };
+        let left = "the number of replicas stays as it is: HorizontalPodAutoscaler/hpa (hpa.yaml:3:1) says it";
+        let (asked, two) = (object("a", 2, json!({})), scaled("a", 2));
+        for (before, after, decision, cause, reasons) in [
+            (&asked, &two, Decision::Update, left, &["/spec/autoscaler"][..]),
+            (&two, &two, Decision::None, "", &[]),
+            (&two, &scaled("a", 5), Decision::Update, left, &[]),
+            (&two, &scaled("b", 5), Decision::Deploy, "config change", &["/spec/template/spec/containers/0/image"]),
+            (&two, &asked, Decision::Scale, "only replicas differ", &["/spec/autoscaler"]),
+        ] {
+            let change = decide(after, Some(&applied(before, Some(version(1, before)), None)));
+            let pointers: Vec<&str> = change.reasons.iter().map(|reason| &*reason.pointer).collect();
+            assert_eq!((change.decision, &*change.cause, &pointers[..]), (decision, cause, reasons));
+        }
     }
 
     #[test]

@@ -117,7 +117,7 @@ mod tests {
         let content = json!({"metadata": {"name": "app"}, "spec": {"tags": tags}});
         let key = ObjectKey { kind: Kind::ImageStream, name: "app".into() };
         let (service, location, digest) = (ServiceName::new("web"), Location::default(), digest::of(&content));
-        Object { key, service, location, content: content.into(), digest }
+        Object { key, service, location, content: content.into(), digest, autoscaled_at: None }
     }
 
     fn config(automatic: bool, brought: &str) -> Object {

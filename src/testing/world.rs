@@ -238,7 +238,14 @@ pub fn deployment_config(name: &str, image: &str, replicas: u32, spec: Value) ->
     }
     let digest = digest::of(&content);
     let key = ObjectKey { kind: Kind::DeploymentConfig, name: name.to_owned() };
-    Object { key, service: ServiceName::new(name), location: Location::default(), content: content.into(), digest }
+    Object {
+        key,
+        service: ServiceName::new(name),
+        location: Location::default(),
+        content: content.into(),
+        digest,
+        autoscaled_at: None,
+    }
 }
 
 /// A hook that runs `true` under a policy, as JSON for a strategy's block.

@@ -28,6 +28,7 @@ fn stream(image: &str) -> ObjectState {
     let object = Object {
         key: ObjectKey { kind: Kind::ImageStream, name: "app".into() },
         service: "web".into(),
+        autoscaled_at: None,
         location: Location::default(),
         digest: digest::of(&content),
         content: content.into(),

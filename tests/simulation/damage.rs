@@ -25,6 +25,7 @@ fn object(kind: Kind, name: &str, content: Value) -> Object {
     Object {
         key: ObjectKey { kind, name: name.to_owned() },
         service: name.into(),
+        autoscaled_at: None,
         location: Location::default(),
         digest: launchway::manifest::digest::of(&content),
         content: content.into(),

@@ -35,6 +35,7 @@ fn service(content: Value) -> Object {
     Object {
         key: ObjectKey { kind: Kind::Service, name: "web".into() },
         service: "web".into(),
+        autoscaled_at: None,
         location: Location::default(),
         digest: launchway::manifest::digest::of(&content),
         content: content.into(),

@@ -46,6 +46,7 @@ pub(crate) fn object(kind: Kind, name: &str, digest: &str) -> Arc<Object> {
     Arc::new(Object {
         key: ObjectKey { kind, name: name.into() },
         service: name.into(),
+        autoscaled_at: None,
         location: Location { file: "web.yaml".into(), line: 1, column: 1 },
         content: json!({"digest": digest, "spec": {"replicas": 2}, "z": 1, "a": [null, 1.5, "é"]}).into(),
         digest: digest.into(),

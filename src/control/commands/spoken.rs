@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::control::commands::{Command, Refusal, RollbackCommand, SequenceCommand};
 use crate::error::Failure;
 use crate::manifest::rollback::{RollbackRequest, RollbackSettings};
-use crate::model::deployment_config::CONFIG_WORDS;
 use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, StageName};
+use crate::model::object::CONFIG_WORDS;
 use crate::store::ReadStore;
 
 /// What may be said.

@@ -169,6 +169,7 @@ mod tests {
             key: ObjectKey { kind: Kind::ImageStream, name: "app".into() },
             service: ServiceName::new("app"),
             location: Location::default(),
+            autoscaled_at: None,
             digest: digest::of(&content),
             content: content.into(),
         };

@@ -4,6 +4,7 @@
 use crate::engine::by_hand::{ByHand, by_hand};
 use crate::engine::holds;
 use crate::engine::records::{Needs, Records, Undecided};
+use crate::engine::rollback::restore;
 use crate::engine::rollback::start::scope;
 use crate::engine::transition::Transition;
 use crate::model::event::Event;
@@ -100,7 +101,10 @@ fn bring_back(transition: &mut Transition<'_>, part: &SequenceRun, because: &str
     let by = part.by.as_deref().unwrap_or_default();
     let run = ByHand {
         commit: newest.commit.clone(),
-        objects: back.iter().map(|(_, before)| (before.object.clone(), cause(before))).collect(),
+        objects: back
+            .iter()
+            .map(|(state, before)| (restore::whole(&state.object, &before.object), cause(before)))
+            .collect(),
         cause: if back.len() == 1 { cause(newest) } else { format!("back, because {because}") },
         by,
         is_rollback: true,

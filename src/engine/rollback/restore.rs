@@ -7,9 +7,11 @@
 //! | labels, strategy | the configuration |
 //! | template, number of pods, selector | the application |
 //!
-//! Triggers are the one deviation: the proposal has them set to "non-auto" or suspended by a switch for all of them; they
+//! How many pods there are does not come back where an autoscaler says it. Triggers are the one deviation: the proposal has them set to "non-auto" or suspended by a switch for all of them; they
 //! stay as they are, and the hold of the rollback is that switch. The label that says which service it is delivered with
 //! stays too, or a rollback would move it.
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -22,11 +24,17 @@ use crate::plan::generated;
 /// What belongs to the application, below `spec`.
 const APPLICATION: [&str; 4] = ["template", "replicas", "selector", "selectorExpressions"];
 
+/// What says how many pods there are in place of the file.
+const AUTOSCALER: &str = "/spec/autoscaler";
+
 /// What is declared now, with parts of an earlier version.
 pub(super) fn restore(now: &Object, earlier: &Object, parts: RollbackParts) -> Object {
     let (mut content, before) = (now.content.value(), earlier.content.value());
     if parts.application {
-        APPLICATION.iter().for_each(|field| take(&mut content, &before, "spec", field));
+        let is_autoscaled = content.pointer(AUTOSCALER).is_some();
+        let is_left = |field: &&&str| is_autoscaled && **field == "replicas";
+        let fields = APPLICATION.iter().filter(|field| !is_left(field));
+        fields.for_each(|field| take(&mut content, &before, "spec", field));
     }
     if parts.strategy {
         take(&mut content, &before, "spec", "strategy");
@@ -38,6 +46,19 @@ pub(super) fn restore(now: &Object, earlier: &Object, parts: RollbackParts) -> O
     let mut object = now.clone();
     digest::exchange(&mut object, content);
     object
+}
+
+/// What was declared earlier, all of it, but for what says now how many pods there are.
+pub(super) fn whole(now: &Object, earlier: &Arc<Object>) -> Arc<Object> {
+    let autoscaler = now.content.at(AUTOSCALER);
+    if autoscaler == earlier.content.at(AUTOSCALER) {
+        return Arc::clone(earlier);
+    }
+    let mut content = earlier.content.value();
+    take(&mut content, &now.content.value(), "spec", "autoscaler");
+    let mut object = Object { autoscaled_at: now.autoscaled_at.clone(), ..Object::clone(earlier) };
+    digest::exchange(&mut object, content);
+    Arc::new(object)
 }
 
 /// A field as it was, absence included.
@@ -119,6 +140,21 @@ mod tests {
             assert_eq!(restored.digest, digest::of(&expected), "{parts:?}");
             assert_eq!((&restored.service, &restored.location), (&now.service, &now.location));
         }
+    }
+
+    #[test]
+    fn what_an_autoscaler_says_never_comes_back() {
+        let mut now = declared("new");
+        now["spec"]["autoscaler"] = "hpa".into();
+        let (now, earlier) = (with(now), Arc::new(with(declared("earlier"))));
+        let restored = restore(&now, &earlier, RollbackParts::ALL);
+        for (object, replicas) in [(&restored, 3), (&*whole(&now, &earlier), 7)] {
+            assert_eq!(object.content.at("/spec/autoscaler"), Some("hpa".into()));
+            assert_eq!(object.content.at("/spec/replicas"), Some(replicas.into()));
+            assert_eq!(object.content.at("/spec/selector/app"), Some("earlier".into()));
+        }
+        assert_eq!(whole(&earlier, &Arc::new(now)).content.at("/spec/autoscaler"), None);
+        assert!(Arc::ptr_eq(&whole(&earlier, &earlier), &earlier));
     }
 
     #[test]

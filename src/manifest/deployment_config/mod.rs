@@ -9,6 +9,7 @@ mod trigger;
 
 use serde_json::Value;
 
+use super::autoscaler::AUTOSCALER;
 use super::findings::Findings;
 use super::pod_template;
 use super::shape::deployment_config::DEPLOYMENT_CONFIG;
@@ -35,6 +36,9 @@ pub(crate) fn normalise(value: &mut Value, terms: Terms, findings: &mut Findings
 
 /// Applies what the stage asks for and every default but that of the number of replicas, and checks the rules.
 pub(crate) fn complete(value: &mut Value, terms: Terms, findings: &mut Findings<'_>) {
+    if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove(AUTOSCALER); // the stage's to say, and no file's
+    }
     if let Some(strategy) = terms.strategy {
         overriding::exchange(value, strategy, findings);
     }

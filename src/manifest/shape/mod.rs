@@ -1,6 +1,7 @@
 //! The keys and types of every format, as tables: one walk checks a file against them and normalises it, another
 //! turns them into JSON Schemas for editors.
 
+pub(crate) mod autoscaler;
 pub(crate) mod core;
 pub(crate) mod deployment;
 pub(crate) mod deployment_config;

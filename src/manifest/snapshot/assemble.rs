@@ -7,6 +7,7 @@ use super::FileMap;
 use super::file::Resolved;
 use super::layout::{Layout, StageLayout};
 use super::tasks::tasks;
+use crate::manifest::autoscaler::Autoscaler;
 use crate::manifest::content_trigger;
 use crate::manifest::digest;
 use crate::manifest::discover::is_under;
@@ -29,6 +30,8 @@ pub(super) struct Assembled {
     folders: Vec<String>,
     /// Whether a deployment config follows the content of what it reads.
     follows_content: bool,
+    /// What autoscalers name.
+    autoscaled: BTreeSet<ObjectKey>,
 }
 
 /// Builds all stages. Objects that are as they were `before` are shared with it.
@@ -42,7 +45,9 @@ pub(super) fn assemble(layout: &Layout, files: &FileMap, before: Option<&Assembl
     let folders = layout.stages.iter().map(|stage| stage.folder.clone()).collect();
     let mut declared = files.iter().flat_map(|(_, file)| &file.parsed.declarations.objects);
     let follows_content = declared.any(|declared| !declared.follows_content.is_empty());
-    Assembled { project: Arc::new(project), problems, folders, follows_content }
+    let autoscaled = files.iter().flat_map(|(_, file)| &file.parsed.declarations.autoscalers);
+    let autoscaled = autoscaled.map(Autoscaler::key).collect();
+    Assembled { project: Arc::new(project), problems, folders, follows_content, autoscaled }
 }
 
 fn stage(
@@ -70,6 +75,8 @@ fn stage(
             });
         }
     }
+    let autoscalers = in_stage().flat_map(|file| &file.parsed.declarations.autoscalers);
+    let autoscalers = autoscalers.filter(|autoscaler| is_for(&autoscaler.stages, &stage.name));
     let destination = match stage.context.terms.runtime {
         Runtime::Local => Destination::local(stage.namespace.clone()),
         Runtime::Kubernetes => Destination::kubernetes(stage.namespace.clone()),
@@ -77,6 +84,7 @@ fn stage(
     problems.extend(without_traffic(stage, &declared));
     bring_images(stage, &declared, &mut objects, (&destination, before), problems);
     bring_content(&declared, &mut objects);
+    leave_numbers(autoscalers, &stage.name, &mut objects, before, problems);
     let tasks = tasks(stage, layout, in_stage(), problems);
     StageContent {
         name: stage.name.clone(),
@@ -137,10 +145,15 @@ fn bring_images(
         drop(image_trigger::bring(&mut content, &streams, None, Bring::Automatic));
         let mut brought = Object::clone(&object);
         digest::exchange(&mut brought, content);
-        let known = before.and_then(|stage| stage.objects.get(&object.key)).filter(|known| ***known == brought);
-        objects.insert(known.map_or_else(|| Arc::new(brought), Arc::clone));
+        objects.insert(shared(brought, before));
     }
     problems.extend(steps.problems(&streams));
+}
+
+/// The known object, if that is the same.
+fn shared(object: Object, before: Option<&StageContent>) -> Arc<Object> {
+    let known = before.and_then(|stage| stage.objects.get(&object.key)).filter(|known| ***known == object);
+    known.map_or_else(|| Arc::new(object), Arc::clone)
 }
 
 /// Deployment configs that follow what they read get the identity of that.
@@ -152,6 +165,22 @@ fn bring_content(declared: &[&Declared], objects: &mut StageObjects) {
         content_trigger::put(&mut content, &follower.follows_content, &follower.links.references, read);
         digest::exchange(&mut object, content);
         objects.insert(Arc::new(object));
+    }
+}
+
+/// Autoscalers say how many pods their targets have.
+fn leave_numbers<'a>(
+    autoscalers: impl Iterator<Item = &'a Autoscaler>,
+    stage: &StageName,
+    objects: &mut StageObjects,
+    before: Option<&StageContent>,
+    problems: &mut Vec<Problem>,
+) {
+    for autoscaler in autoscalers {
+        match autoscaler.scaled(objects.get(&autoscaler.key()).map(AsRef::as_ref), stage) {
+            Ok(scaled) => drop(objects.insert(shared(scaled, before))),
+            Err(problem) => problems.push(*problem),
+        }
     }
 }
 
@@ -188,7 +217,11 @@ pub(super) fn replace(
     let mut pairs = Vec::new();
     for path in touched.iter().filter(|path| !nothing(*path)) {
         let (was, is) = (old.get(path)?, new.get(path)?);
-        let concerns_all = |file: &Resolved| before.follows_content && declares_content(file);
+        let is_autoscaled = |declared: &Declared| before.autoscaled.contains(&declared.key);
+        let concerns_all = |file: &Resolved| {
+            before.follows_content && declares_content(file)
+                || file.parsed.declarations.objects.iter().any(is_autoscaled)
+        };
         if !before.problems.is_empty() || !declares_alike(was, is) || concerns_all(is) {
             return None;
         }
@@ -224,6 +257,8 @@ fn declares_alike(was: &Resolved, is: &Resolved) -> bool {
         |(was, is): (&Declared, &Declared)| was.key == is.key && was.links == is.links && was.stages == is.stages;
     was.tasks.is_empty()
         && is.tasks.is_empty()
+        && was.autoscalers.is_empty()
+        && is.autoscalers.is_empty()
         && was.objects.len() == is.objects.len()
         && was.objects.iter().zip(&is.objects).all(same)
 }

@@ -243,6 +243,7 @@ impl Resolved {
                 location: declared.location.clone(),
                 digest: digest::of(&content),
                 content: content.into(),
+                autoscaled_at: None,
             }));
         }
         let mut tasks = Vec::with_capacity(parsed.declarations.tasks.len());

@@ -484,6 +484,55 @@ fn two_stages_cannot_share_a_namespace() {
     assert!(found[0].contains("both use the namespace `x`"), "{found:?}");
 }
 
+const AUTOSCALER: &str = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  \
+                          scaleTargetRef: {apiVersion: apps.openshift.io/v1, kind: DeploymentConfig, name: web}\n  \
+                          minReplicas: 1\n  maxReplicas: 9\n";
+
+#[test]
+fn an_autoscaler_takes_the_number_of_pods_out_of_the_hands_of_its_target() {
+    let not_applied = "hpa.yaml:2:1: warning: kind: HorizontalPodAutoscaler (autoscaling/v2) is not applied on the local \
+                       runtime (launchway does not scale by load here";
+    let mut tree = shop();
+    tree.set("hpa.yaml", Some(AUTOSCALER));
+    let snapshot = tree.read();
+    let found = messages(&snapshot);
+    assert!(found.len() == 1 && found[0].starts_with(not_applied), "{found:#?}");
+    let project = snapshot.project().project.clone().expect("nothing is wrong");
+    let web = project.stages[0].objects.get(&key(Kind::DeploymentConfig, "web")).expect("declared").clone();
+    assert_eq!(web.content.at("/spec/autoscaler"), Some("web".into()));
+    assert_eq!(web.autoscaled_at.as_ref().map(ToString::to_string).as_deref(), Some("hpa.yaml:1:1"));
+    let said = config("web", "git:web").replace("replicas: 1", "replicas: 1\n  autoscaler: mine");
+    let project =
+        Tree::of(&[("a.yaml", &said), ("web/bin/launch", "1")]).read().project().project.clone().expect("usable");
+    let web = project.stages[0].objects.get(&key(Kind::DeploymentConfig, "web")).expect("declared");
+    assert_eq!(web.content.at("/spec/autoscaler"), None, "no file says that of itself");
+    let other = AUTOSCALER.replace("{name: web}", "{name: other}");
+    for (text, expected) in [
+        (
+            AUTOSCALER.replace("name: web}\n  min", "name: api}\n  min"),
+            "hpa.yaml:5:84: warning: stage `default` declares no DeploymentConfig/api",
+        ),
+        (
+            AUTOSCALER.replace("apps.openshift.io/v1, kind: DeploymentConfig", "apps/v1, kind: Deployment"),
+            "hpa.yaml:5:65: warning: stage `default` declares no Deployment/web, so that this autoscaler scales nothing \
+             (DeploymentConfig/web is declared at deploy/web.yaml:1:1",
+        ),
+        (
+            format!("{AUTOSCALER}---\n{other}"),
+            "hpa.yaml:13:84: error: HorizontalPodAutoscaler/other scales DeploymentConfig/web, which \
+             HorizontalPodAutoscaler/web scales already (the other one is at hpa.yaml:1:1",
+        ),
+        (
+            AUTOSCALER.replace("minReplicas: 1", "minReplicas: 10"),
+            "hpa.yaml:7:16: error: spec.maxReplicas: 9 is less than minReplicas, which is 10",
+        ),
+    ] {
+        tree.set("hpa.yaml", Some(&text));
+        let found = messages(&tree.read());
+        assert!(found.iter().any(|found| found.starts_with(expected)), "{found:#?}\n{expected}");
+    }
+}
+
 /// Paths and contents from which histories are drawn: each path may be absent or hold one of the texts.
 fn possibilities() -> Vec<(&'static str, Vec<String>)> {
     let project =
@@ -516,6 +565,7 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
             "d/service.yaml",
             vec![SERVICE.into(), SERVICE.replace("app: web", "app: api"), format!("{SERVICE}---\n{map}")],
         ),
+        ("d/hpa.yaml", vec![AUTOSCALER.into(), AUTOSCALER.replace("name: web}\n  min", "name: api}\n  min")]),
         ("d/app.yaml", vec![TEMPLATE.into(), TEMPLATE.replace("white", "black")]),
         ("d/task.yaml", vec![task.into(), task.replace("a]", "b]")]),
         ("p/web.yaml", vec![config("web", "git:."), config("web", "git:web").replace("replicas", "replica")]),

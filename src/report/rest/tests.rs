@@ -58,6 +58,7 @@ fn config(stage: &str, attempt: Option<Option<Outcome>>) -> ConfigState {
         key: ObjectKey { kind: Kind::DeploymentConfig, name: "web".into() },
         service: "web".into(),
         location: Location::default(),
+        autoscaled_at: None,
         content: json!({}).into(),
         digest: "sha256:1".into(),
     });

@@ -34,6 +34,7 @@ fn config(name: &str, policy: &str) -> Arc<Object> {
         key: ObjectKey { kind: Kind::DeploymentConfig, name: name.into() },
         service: "web".into(),
         location: crate::model::object::Location::default(),
+        autoscaled_at: None,
         content: json!({"spec": {"strategy": {"type": "Recreate", "recreateParams": {"pre": hook}}}}).into(),
         digest: "sha256:1".into(),
     })

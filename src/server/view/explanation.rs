@@ -483,7 +483,14 @@ mod tests {
     fn object(kind: Kind, content: Value) -> Arc<Object> {
         let key = ObjectKey { kind, name: "web".into() };
         let digest = digest::of(&content);
-        Arc::new(Object { key, service: "web".into(), location: Location::default(), content: content.into(), digest })
+        Arc::new(Object {
+            key,
+            service: "web".into(),
+            location: Location::default(),
+            content: content.into(),
+            digest,
+            autoscaled_at: None,
+        })
     }
 
     /// Every way in which a service is not what was pushed is named, with what to do.

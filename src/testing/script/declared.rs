@@ -214,6 +214,7 @@ fn plain(key: &ObjectKey, field: &str, value: &Value) -> Object {
         key: key.clone(),
         service: ServiceName::new(""),
         location: Location::default(),
+        autoscaled_at: None,
         content: content.into(),
         digest,
     }
@@ -286,17 +287,25 @@ fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
     }
     let replicas = count("replicas")?.and_then(|replicas| u32::try_from(replicas).ok()).unwrap_or(1);
     let mut object = world::deployment_config(name, text("image").unwrap_or("a"), replicas, spec);
+    say_more(&mut object, settings);
+    Ok(object)
+}
+
+/// What a deployment config's file says besides its spec, and what others say of it.
+fn say_more(object: &mut Object, settings: &Settings) {
+    let text = |key: &str| settings.get(key).map(String::as_str);
+    let mut content = object.content.value();
     if text("kind") == Some("Deployment") {
-        let mut content = object.content.value();
         content["kind"] = json!("Deployment");
-        digest::exchange(&mut object, content);
     }
     if let Some(map) = text("needs") {
-        let mut content = object.content.value();
         content["spec"]["template"]["spec"]["containers"][0]["envFrom"] = json!([{"configMapRef": {"name": map}}]);
-        digest::exchange(&mut object, content);
     }
-    Ok(object)
+    if let Some(autoscaler) = text("autoscaler") {
+        content["spec"]["autoscaler"] = json!(autoscaler);
+        object.autoscaled_at = Some(Location { file: format!("{autoscaler}.yaml"), line: 1, column: 1 });
+    }
+    digest::exchange(object, content);
 }
 
 /// A strategy with what it has beside its block.

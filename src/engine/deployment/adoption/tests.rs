@@ -24,6 +24,7 @@ fn object(image: &str) -> Object {
         digest: digest::of(&content),
         content: content.into(),
         location: Location::default(),
+        autoscaled_at: None,
     }
 }
 

@@ -33,6 +33,7 @@ fn map(color: &str) -> Arc<Object> {
         key: ObjectKey { kind: Kind::ConfigMap, name: "colors".into() },
         service: "web".into(),
         location: Location::default(),
+        autoscaled_at: None,
         digest: crate::manifest::digest::of(&content),
         content: content.into(),
     })

@@ -33,7 +33,7 @@ fn other(kind: Kind, name: &str, content: Value) -> Arc<Object> {
     let key = ObjectKey { kind, name: name.to_owned() };
     let digest = digest::of(&content);
     let (service, location) = (name.into(), Location::default());
-    Arc::new(Object { key, service, location, content: content.into(), digest })
+    Arc::new(Object { key, service, location, content: content.into(), digest, autoscaled_at: None })
 }
 
 fn state(object: &Arc<Object>) -> ConfigState {
