@@ -43,6 +43,7 @@ fn deployment(name: &str) -> DeploymentRun {
         version: 1,
         attempt: 1,
         cause: "config change".into(),
+        causes: Vec::new(),
         is_rollback: false,
         object: Arc::new(Object {
             key: ObjectKey { kind: Kind::DeploymentConfig, name: name.to_owned() },

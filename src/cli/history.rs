@@ -108,6 +108,7 @@ mod tests {
             version,
             status: "Complete".into(),
             cause: "config change".into(),
+            details: Default::default(),
             commit: "1a2b3c4d".into(),
             run: String::new(),
             created_at: format!("2026-11-21T08:{minute:02}:00Z"),

@@ -10,6 +10,7 @@ use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::manifest::digest;
+use crate::model::cause::Cause;
 use crate::model::event::Event;
 use crate::model::ids::{CommitId, ConfigKey, RunId, ServiceKey, StageName};
 use crate::model::object::Object;
@@ -299,11 +300,14 @@ pub(in crate::engine) fn by_hand(
         [(object, _)] => object.digest.clone(),
         several => digest::of(&several.iter().map(|(object, _)| object.digest.as_str()).collect()),
     };
+    let who = by.to_owned();
+    let as_data = if is_rollback { Cause::Rollback { by: who } } else { Cause::Manual { by: who } };
     let changes = objects.into_iter().map(|(object, cause)| Change {
         key: object.key.clone(),
         decision: Decision::Deploy,
         reasons: Vec::new(),
         cause,
+        causes: vec![as_data.clone()],
         object: Some(object),
         retry: None,
         was: None,

@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod by_digest;
+pub mod cause;
 pub mod cloud_event;
 pub mod comment;
 pub mod commit_status;

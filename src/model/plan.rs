@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::by_digest::ByDigest;
+use super::cause::Cause;
 use super::ids::{
     CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
 };
@@ -159,6 +160,9 @@ pub struct Change {
     pub reasons: Vec<Difference>,
     /// In words: `config change`, `first deployment`, `paused`, …
     pub cause: String,
+    /// What sets off a version, if that does, as data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
     /// The object as it is to be; absent for `Delete`.
     pub object: Option<Arc<Object>>,
     /// For a retry: the version that is attempted again.

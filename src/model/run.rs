@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::cause::Cause;
 use super::deployment_config::DeploymentConfigSpec;
 use super::ids::{CommitId, ConfigKey, Destination, RepositoryName, RunId, ServiceKey};
 use super::object::Object;
@@ -178,6 +179,9 @@ pub struct DeploymentRun {
     pub attempt: u32,
     /// Why: `config change`, `manual change`, …
     pub cause: String,
+    /// The same as data, of all of its attempts; nothing, if it is older than that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
     /// Whether a person goes back to what ran before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_rollback: bool,

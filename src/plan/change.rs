@@ -34,12 +34,21 @@ pub fn object_change(declared: &Arc<Object>, applied: Option<&ObjectState>) -> C
     let key = declared.key.clone();
     let Some(applied) = applied else {
         let cause = "new".to_owned();
-        return Change { key, decision: Decision::Create, reasons: Vec::new(), cause, object, retry: None, was: None };
+        return Change {
+            key,
+            decision: Decision::Create,
+            reasons: Vec::new(),
+            cause,
+            object,
+            causes: Vec::new(),
+            retry: None,
+            was: None,
+        };
     };
     let reasons = masked(&key.kind, diff(&applied.object.content.value(), &declared.content.value()));
     let decision = if reasons.is_empty() { Decision::None } else { Decision::Update };
     let cause = if decision == Decision::None { String::new() } else { "changed".to_owned() };
-    Change { key, decision, reasons, cause, object, retry: None, was: None }
+    Change { key, decision, reasons, cause, object, causes: Vec::new(), retry: None, was: None }
 }
 
 /// A secret's values never reach a plan's reasons; which keys differ does.
@@ -69,6 +78,7 @@ pub fn deletion(key: &ObjectKey) -> Change {
         cause,
         object: None,
         retry: None,
+        causes: Vec::new(),
         was: None,
     }
 }
@@ -82,5 +92,14 @@ pub(super) fn applied_service(key: &ObjectKey, applied: &Applied) -> Option<Serv
 /// A declared object about which nothing is to be done.
 pub(super) fn unchanged(declared: &Arc<Object>) -> Change {
     let (key, object) = (declared.key.clone(), Some(declared.clone()));
-    Change { key, decision: Decision::None, reasons: Vec::new(), cause: String::new(), object, retry: None, was: None }
+    Change {
+        key,
+        decision: Decision::None,
+        reasons: Vec::new(),
+        cause: String::new(),
+        object,
+        causes: Vec::new(),
+        retry: None,
+        was: None,
+    }
 }

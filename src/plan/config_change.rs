@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::model::cause::{Cause, in_words};
 use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::object::{Kind, Object};
 use crate::model::outcome::Status;
@@ -55,8 +56,8 @@ pub fn decide(declared: &Arc<Object>, applied: Option<&ConfigState>) -> Change {
         );
         return change(declared, Decision::Wait, reasons, cause);
     }
-    let (decision, cause) = judge(&spec, declared, applied, &reasons);
-    change(declared, decision, reasons, cause)
+    let (decision, cause, causes) = judge(&spec, declared, applied, &reasons);
+    Change { causes, ..change(declared, decision, reasons, cause) }
 }
 
 /// A version that only images would bring which came round waits, and says so: it would start the next one.
@@ -73,7 +74,9 @@ fn first(declared: &Arc<Object>, spec: &DeploymentConfigSpec) -> Change {
         None if spec.starts_by_itself() => (Decision::Create, "first deployment".to_owned()),
         None => (Decision::Create, format!("created; it has {}, {BY_HAND}", trigger::lacking(spec))),
     };
-    change(declared, decision, Vec::new(), cause)
+    // As upstream, whichever triggers it has.
+    let causes = (decision == Decision::Create && spec.starts_by_itself()).then_some(Cause::ConfigChange);
+    Change { causes: Vec::from_iter(causes), ..change(declared, decision, Vec::new(), cause) }
 }
 
 /// What is to be said if exactly this content is being attempted, or was and did not complete. One that a newer
@@ -135,23 +138,24 @@ fn judge(
     declared: &Object,
     applied: &ConfigState,
     reasons: &[Difference],
-) -> (Decision, String) {
+) -> (Decision, String, Vec<Cause>) {
+    let without_version = |decision, cause: String| (decision, cause, Vec::new());
     let in_template = |reason: &Difference| reason.pointer.starts_with(TEMPLATE);
     let is_replicas = |reason: &Difference| reason.pointer == REPLICAS || reason.pointer == AUTOSCALER;
     // What its record says already may never have been deployed.
     let is_recorded = applied.attempted.is_none() && applied.object.digest == declared.digest;
     if reasons.iter().any(in_template) {
         if let Some(cause) = blocked(spec) {
-            return (Decision::Wait, cause);
+            return without_version(Decision::Wait, cause);
         }
         let causes = trigger::causes(spec, applied, reasons);
         if !causes.is_empty() {
-            return (Decision::Deploy, causes.join(", "));
+            return (Decision::Deploy, in_words(&causes), causes);
         }
         let decision = if is_recorded { Decision::None } else { Decision::Update };
-        return (decision, format!("{}; {BY_HAND}", trigger::lacking(spec)));
+        return without_version(decision, format!("{}; {BY_HAND}", trigger::lacking(spec)));
     }
-    match reasons {
+    let (decision, cause) = match reasons {
         [] if is_recorded => (Decision::None, String::new()),
         [] if spec.asked_replicas().is_none() && applied.attempted.is_none() => {
             (Decision::Update, left(spec, declared))
@@ -162,7 +166,8 @@ fn judge(
             None => (Decision::Update, left(spec, declared)),
         },
         _ => (Decision::Update, "no new version: the template is the same".into()),
-    }
+    };
+    without_version(decision, cause)
 }
 
 /// Why there are as many pods as before.
@@ -190,6 +195,7 @@ fn change(declared: &Arc<Object>, decision: Decision, reasons: Vec<Difference>, 
         cause,
         object: Some(declared.clone()),
         retry: None,
+        causes: Vec::new(),
         was: None,
     }
 }

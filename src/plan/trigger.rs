@@ -6,7 +6,8 @@
 
 use serde_json::Value;
 
-use crate::model::deployment_config::{DeploymentConfigSpec, ImageChangeParams};
+use crate::model::cause::Cause;
+use crate::model::deployment_config::{DeploymentConfigSpec, ImageChangeParams, ImageReference};
 use crate::model::object::CONTENT;
 use crate::model::plan::Difference;
 use crate::model::pod::Container;
@@ -15,22 +16,26 @@ use crate::model::state::{ConfigState, spec_of};
 const TEMPLATE: &str = "/spec/template";
 
 /// What sets off a new version: as far as nothing is deployed of it yet, everything that may.
-pub(super) fn causes(spec: &DeploymentConfigSpec, applied: &ConfigState, reasons: &[Difference]) -> Vec<String> {
+pub(super) fn causes(spec: &DeploymentConfigSpec, applied: &ConfigState, reasons: &[Difference]) -> Vec<Cause> {
     if applied.latest_version == 0 && !spec.starts_by_itself() {
         return Vec::new();
     }
     let images = Images::of(spec, applied);
     let by_config = |reason: &Difference| reason.pointer.starts_with(TEMPLATE) && !images.brought(reason);
     let config = spec.has_config_change_trigger() && reasons.iter().any(|it| by_config(it) && !is_content(it));
-    let content = reasons.iter().any(is_content).then(|| "content change".to_owned());
+    let content = reasons.iter().any(is_content);
     let changed = images.changed();
-    let tags: Vec<&str> = changed.iter().filter_map(|(_, by)| Some(by.as_ref()?.from.name.as_str())).collect();
-    let image = match tags.is_empty() {
-        // One that the file says counts as well, as long as any may come by itself.
-        true => (!changed.is_empty() && !config && images.any_automatic()).then(|| "image change".to_owned()),
-        false => Some(format!("image change ({})", unique(tags).join(", "))),
-    };
-    config.then(|| "config change".to_owned()).into_iter().chain(content).chain(image).collect()
+    let mut tags: Vec<&ImageReference> = changed.iter().filter_map(|(_, by)| Some(&by.as_ref()?.from)).collect();
+    tags.sort_unstable_by_key(|tag| &*tag.name);
+    tags.dedup_by_key(|tag| &*tag.name);
+    // One that the file says counts as well, as long as any may come by itself.
+    let is_said = tags.is_empty() && !changed.is_empty() && !config && images.any_automatic();
+    let mut causes = Vec::new();
+    causes.extend(config.then_some(Cause::ConfigChange));
+    causes.extend(content.then_some(Cause::ContentChange));
+    causes.extend(is_said.then_some(Cause::ImageChange { from: None }));
+    causes.extend(tags.into_iter().map(|tag| Cause::ImageChange { from: Some(tag.clone()) }));
+    causes
 }
 
 /// Whether a difference is one of the content of what pods read. Where nothing else stood there, it is that of the map.

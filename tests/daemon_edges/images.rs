@@ -73,6 +73,14 @@ fn a_tag_that_leads_to_another_image_deploys_it() {
     assert_eq!((&of_config["decision"], &of_config["cause"]), (&"deploy".into(), &"image change (app:prod)".into()));
     assert_eq!(of_config["reasons"].as_array().unwrap().len(), 1, "{of_config}");
 
+    let details = &world.json(&["rollout", "history", "dc/web"])["items"][2]["details"];
+    assert_eq!(
+        *details,
+        serde_json::json!({"message": "image change (app:prod)", "causes": [{
+            "type": "ImageChange", "imageTrigger": {"from": {"kind": "ImageStreamTag", "name": "app:prod"}},
+        }]})
+    );
+
     // One that it does not lead to is of no concern to it.
     let aside = world.deploy(&[("one/text", "4\n")], "success");
     assert_ne!(aside, commit);

@@ -90,6 +90,7 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         version,
         attempt: 1,
         cause: "config change".into(),
+        causes: Vec::new(),
         is_rollback: false,
         object: object(Kind::DeploymentConfig, &key.name, "sha256:web"),
         spec: DeploymentConfigSpec { replicas: Some(2), ..DeploymentConfigSpec::default() },
@@ -150,6 +151,7 @@ pub(crate) fn change(name: &str) -> Change {
         reasons: Vec::new(),
         cause: "first deployment".into(),
         object: Some(object(Kind::DeploymentConfig, name, "sha256:web")),
+        causes: Vec::new(),
         retry: None,
         was: None,
     }

@@ -13,6 +13,7 @@ use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::manifest::digest;
+use crate::model::cause::Cause;
 use crate::model::ids::{ConfigKey, ServiceKey};
 use crate::model::object::{Kind, Object};
 use crate::model::outcome::Outcome;
@@ -149,7 +150,7 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> R
     let cause = format!("retried by {by}");
     let mut changes = Vec::new();
     for change in delivery.changes() {
-        let again = match failed(transition.records, delivery, change, &cause)? {
+        let again = match failed(transition.records, delivery, change, (&cause, by))? {
             // What never got to its deployment has brought nothing of this either.
             None if !delivery.deployed() => Some(apply::decide_again(transition.records, &delivery.service, change)?),
             failed => failed,
@@ -177,7 +178,7 @@ fn failed(
     records: &Records,
     delivery: &SequenceRun,
     change: &Change,
-    cause: &str,
+    (cause, by): (&str, &str),
 ) -> Result<Option<Change>, Undecided> {
     let Some(object) = change.object.as_ref().filter(|_| change.key.kind == Kind::DeploymentConfig) else {
         return Ok(None);
@@ -189,6 +190,7 @@ fn failed(
         decision: Decision::Deploy,
         reasons: Vec::new(),
         cause: cause.to_owned(),
+        causes: vec![Cause::Manual { by: by.to_owned() }],
         object: Some(object.clone()),
         retry: Some(attempt.version.number),
         was: None,

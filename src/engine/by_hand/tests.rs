@@ -7,6 +7,7 @@ use crate::engine::fixtures::{
     DOWN, HELD, Made, Memory, NOW, attempted, declared, delivery, deployed, deploying, deployment, down, ended, holds,
     object, plan, project, refused, repository, sequence, service, serving, slot, web,
 };
+use crate::model::cause::Cause;
 use crate::model::hold::HoldKind;
 use crate::model::run::{Phase, TaskRecord};
 use crate::model::shipyard::Task;
@@ -111,6 +112,7 @@ fn what_is_declared_is_deployed_once_more_although_nothing_differs() {
     let [run] = made.started()[..] else { unreachable!("{made:#?}") };
     assert_eq!((made.answer, run.event_name(), &*run.cause), (2, "dev.rollout".into(), "manual change by ann"));
     assert_eq!((run.by.as_deref(), &run.plan, run.commit.as_str(), run.is_rollback), (Some("ann"), &None, "c1", false));
+    assert_eq!(run.changes()[0].causes, [Cause::Manual { by: "ann".into() }]);
     let state = memory.get::<ConfigState>(web());
     assert_eq!((state.latest_version, &state.object), (2, &object("a")));
     let again = format!("#2 is already in progress (New). ({WAY_OUT})");

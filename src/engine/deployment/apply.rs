@@ -7,6 +7,7 @@ use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::slot;
 use crate::engine::transition::Transition;
 use crate::error::{Context, Failure};
+use crate::model::cause::Cause;
 use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, RunId, ServiceKey, ServiceName};
@@ -392,6 +393,8 @@ fn begin(transition: &mut Transition<'_>, by: &RunId, mut fresh: DeploymentRun) 
         fresh.attempt = earlier.attempt + 1;
         handed_on = (earlier.commit != fresh.commit).then(|| (earlier.repository.clone(), earlier.commit.clone()));
         fresh.hooks.clone_from(&earlier.hooks);
+        let again = std::mem::replace(&mut fresh.causes, earlier.causes.clone());
+        fresh.causes.extend(again.into_iter().filter(|cause| !earlier.causes.contains(cause)));
     }
     if let Some((repository, commit)) = handed_on {
         transition.report(repository, commit); // that attempt is an earlier one now
@@ -442,6 +445,13 @@ fn cause(parent: &SequenceRun, change: &Change) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// The same as data. What a person has started by hand is one of them, whatever differs.
+fn causes(parent: &SequenceRun, change: &Change) -> Vec<Cause> {
+    let started = parent.cause != change.cause && !change.is_by_hand();
+    let asked = parent.by.clone().map(|by| Cause::Manual { by }).filter(|_| started);
+    change.causes.iter().cloned().chain(asked).collect()
+}
+
 fn deployment_run(
     parent: &SequenceRun,
     change: &Change,
@@ -461,6 +471,7 @@ fn deployment_run(
         version,
         attempt: 1,
         cause: cause(parent, change),
+        causes: causes(parent, change),
         is_rollback: parent.is_rollback,
         object,
         replicas: spec.replicas.unwrap_or(1),

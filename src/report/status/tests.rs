@@ -54,7 +54,16 @@ fn part(service: &str, configs: u32, decision: Decision, after: Option<&str>) ->
             alone: false,
         }),
         configs,
-        changes: vec![Change { key, decision, reasons: Vec::new(), cause, object, retry: None, was: None }],
+        changes: vec![Change {
+            key,
+            decision,
+            reasons: Vec::new(),
+            cause,
+            object,
+            causes: Vec::new(),
+            retry: None,
+            was: None,
+        }],
         runs_again: None,
     }
 }
@@ -167,6 +176,7 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
         version: 1,
         attempt: 1,
         cause: String::new(),
+        causes: Vec::new(),
         is_rollback: false,
         object,
         replicas: spec.replicas.unwrap_or(1),

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::deployment::DetailsView;
 use crate::engine::deployment::deployer::is_settled;
 use crate::engine::deployment::observed::Observed;
 use crate::engine::deployment::strategy;
@@ -35,6 +36,9 @@ pub struct DeployerView {
     pub commit: String,
     /// Why it was made.
     pub cause: String,
+    /// The same as data.
+    #[serde(default)]
+    pub details: DetailsView,
     /// The type of its strategy.
     pub strategy: String,
     /// OpenShift's word for where it is.
@@ -120,6 +124,7 @@ impl DeployerView {
             version: run.version,
             commit: run.commit.to_string(),
             cause: run.cause.clone(),
+            details: DetailsView::from(run),
             strategy: run.spec.strategy.kind.as_str().to_owned(),
             phase: run.phase.as_str().to_owned(),
             replicas: state.wanted.replicas,

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::event::scaled;
 use super::time;
-use crate::model::deployment_config::{IMAGE_CHANGE, ImageChangeParams, Trigger};
+use crate::model::cause::Cause;
+use crate::model::deployment_config::{IMAGE_CHANGE, ImageChangeParams, ImageReference, Trigger};
 use crate::model::event::Event;
 use crate::model::outcome::Status;
 use crate::model::pod::{ObservedPod, PodPhase, STRANGER};
@@ -248,6 +249,9 @@ pub struct HistoryRow {
     pub status: String,
     /// Why it was made.
     pub cause: String,
+    /// The same as data.
+    #[serde(default)]
+    pub details: DetailsView,
     /// The revision it came from.
     pub commit: String,
     /// The run that brought it up.
@@ -261,6 +265,59 @@ pub struct HistoryRow {
     /// How often a person changed its number of pods, oldest first.
     #[serde(default)]
     pub scalings: Vec<ScalingView>,
+}
+
+/// Why a version was made, in the shape of upstream's `status.details`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DetailsView {
+    /// In words.
+    pub message: String,
+    /// Each of them; none, if it was made before they were recorded.
+    pub causes: Vec<CauseView>,
+}
+
+/// A cause of a version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CauseView {
+    /// Upstream's `ConfigChange`, `ImageChange` or `Manual`; or `ContentChange` or `Rollback`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Of `ImageChange`: what brought the image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_trigger: Option<ImageTriggerView>,
+    /// Of `Manual` and `Rollback`: who asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+/// What brought an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImageTriggerView {
+    /// The tag.
+    pub from: ImageFromView,
+}
+
+/// A tag.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImageFromView {
+    /// `ImageStreamTag`.
+    pub kind: String,
+    /// `<stream>:<tag>`.
+    pub name: String,
+}
+
+impl From<&DeploymentRun> for DetailsView {
+    fn from(run: &DeploymentRun) -> Self {
+        let from = |tag: &ImageReference| ImageFromView { kind: tag.kind.clone(), name: tag.name.clone() };
+        let view = |cause: &Cause| CauseView {
+            kind: cause.as_str().to_owned(),
+            image_trigger: cause.tag().map(|tag| ImageTriggerView { from: from(tag) }),
+            by: cause.by().map(str::to_owned),
+        };
+        Self { message: run.cause.clone(), causes: run.causes.iter().map(view).collect() }
+    }
 }
 
 /// A change of the number of pods by a person.
@@ -290,6 +347,7 @@ impl From<&DeploymentRun> for HistoryRow {
             version: run.version,
             status: run.phase.as_str().to_owned(),
             cause: if run.cause.is_empty() { "<unknown>".to_owned() } else { run.cause.clone() },
+            details: DetailsView::from(run),
             commit: run.commit.to_string(),
             run: run.id.to_string(),
             created_at: time(run.created_at),

@@ -472,7 +472,16 @@ mod tests {
     fn change(decision: Decision, cause: &str) -> Change {
         let object = config(json!({"replicas": 1}));
         let key = object.key.clone();
-        Change { key, decision, reasons: Vec::new(), cause: cause.into(), object: Some(object), retry: None, was: None }
+        Change {
+            key,
+            decision,
+            reasons: Vec::new(),
+            cause: cause.into(),
+            object: Some(object),
+            causes: Vec::new(),
+            retry: None,
+            was: None,
+        }
     }
 
     fn config(spec: Value) -> Arc<Object> {
@@ -591,7 +600,16 @@ mod tests {
         let to = |decision: Decision, object: &Arc<Object>| {
             let key = object.key.clone();
             let object = (decision != Decision::Delete).then(|| object.clone());
-            Change { key, decision, reasons: Vec::new(), cause: String::new(), object, retry: None, was: None }
+            Change {
+                key,
+                decision,
+                reasons: Vec::new(),
+                cause: String::new(),
+                object,
+                causes: Vec::new(),
+                retry: None,
+                was: None,
+            }
         };
         let configs = |config: ConfigState| Facts { configs: vec![config], ..Facts::default() };
         let applied = |object: &Object| {

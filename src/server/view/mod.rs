@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use deployer::{ConditionView, DeployerView, PreviousView, VersionPods};
-pub use deployment::{ConfigView, HistoryRow, ScalingView};
+pub use deployment::{CauseView, ConfigView, DetailsView, HistoryRow, ImageFromView, ImageTriggerView, ScalingView};
 pub use event::EventView;
 pub use explanation::{Explanation, Facts, Reason, explain};
 pub use image_stream::ImageTagView;

@@ -206,6 +206,7 @@ mod tests {
             cause: "config change".into(),
             object: None,
             retry: None,
+            causes: Vec::new(),
             was: None,
         };
         let text = serde_json::to_string(&ChangeView::new("dev", "shop-dev", "web", &change)).expect("JSON");

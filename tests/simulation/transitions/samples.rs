@@ -54,6 +54,7 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
         version: 2,
         attempt: 1,
         cause: "config change".into(),
+        causes: Vec::new(),
         is_rollback: false,
         spec: spec_of(&object).unwrap(),
         replicas: 2,
@@ -176,6 +177,7 @@ fn deploy(object: Object) -> Change {
         reasons: Vec::new(),
         cause: "config change".into(),
         object: Some(object.into()),
+        causes: Vec::new(),
         retry: None,
         was: None,
     }

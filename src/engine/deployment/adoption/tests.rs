@@ -128,6 +128,7 @@ fn brings(image: &str, decision: Decision) -> Plan {
         cause: String::new(),
         object: Some(object(image).into()),
         retry: None,
+        causes: Vec::new(),
         was: None,
     };
     let part = ServicePlan {

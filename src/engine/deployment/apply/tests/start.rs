@@ -67,12 +67,18 @@ fn a_retry_is_another_attempt_at_the_same_version_and_keeps_what_its_hooks_did()
     let (first, pod) = (ended(delivery("s0", "a"), Outcome::FAIL), "web-2-hook-pre".into());
     let (point, by) = (HookPoint::Pre, first.id.clone());
     let hook = HookRecord { point, by, pod, started_at: NOW, ended_at: Some(NOW), outcome: None };
-    let failed = DeploymentRun { hooks: vec![hook.clone()], ..deployment(2, "b", &first, Phase::Failed) };
+    let failed = DeploymentRun {
+        hooks: vec![hook.clone()],
+        causes: vec![Cause::ConfigChange],
+        ..deployment(2, "b", &first, Phase::Failed)
+    };
     let state = attempted(serving(1, "a"), "b", &first, Some(Outcome::FAIL));
     let memory = Memory::default().with(state).with(deployed(failed));
-    let asked = Change { retry: Some(2), ..planned(Decision::Deploy, &object("b")) };
+    let causes = vec![Cause::ConfigChange, Cause::Manual { by: "ann".into() }];
+    let asked = Change { retry: Some(2), causes: causes.clone(), ..planned(Decision::Deploy, &object("b")) };
     let made = start(&memory, &parent(), &asked);
     let run = fresh(&made);
+    assert_eq!(run.causes, causes, "those of all attempts, each once");
     assert_eq!((run.version, run.attempt, &run.hooks, run.ended_at), (2, 2, &vec![hook], None));
     assert_eq!(made.only::<ConfigState>().latest_version, 2);
     let reported = |commit: &str| made.touched.reports.contains(&("repo".into(), commit.into()));
@@ -90,6 +96,7 @@ fn a_deployment_begins_with_what_was_asked_of_its_config_before() {
 #[test]
 fn a_version_says_what_differs_and_who_started_it_and_forced_it() {
     let why = "ann although dev has not passed it: fire";
+    let (changed, asked) = (Cause::ConfigChange, Cause::Manual { by: "ann".into() });
     for (by, started, forced, expected) in [
         (None, "push", None, "config change"),
         (Some("ann"), "triggered by ann", None, "config change, triggered by ann"),
@@ -105,6 +112,8 @@ fn a_version_says_what_differs_and_who_started_it_and_forced_it() {
         let parent = SequenceRun { by, cause: started.into(), forced, ..parent() };
         let made = start(&Memory::default(), &parent, &planned(Decision::Deploy, &object("b")));
         assert_eq!(fresh(&made).cause, expected);
+        let as_data = [Some(&changed), expected.contains("ann").then_some(&asked)];
+        assert_eq!(fresh(&made).causes.iter().collect::<Vec<_>>(), as_data.into_iter().flatten().collect::<Vec<_>>());
     }
 }
 
