@@ -114,8 +114,8 @@ fn human_config(config: &ConfigView, history: &List<HistoryRow>) -> String {
 fn unrecorded(config: &ConfigView) -> Option<String> {
     let there = some_pods(config.unrecorded);
     let until = format!(
-        "until a deployment takes their place, such as by a push or `launchway rollout latest dc/{}`",
-        config.name
+        "until a deployment takes their place, such as by a push or `launchway rollout latest {}`",
+        config.target()
     );
     (config.unrecorded > 0).then(|| format!("{there} from before the store was lost or restored, {until}"))
 }

@@ -158,7 +158,7 @@ fn named<'a>(
             stage: at.as_str().into(),
             service: service.as_str().into(),
         }),
-        _ => hold.id == target,
+        _ => canonical(&hold.id).is_ok_and(|named| named == target),
     };
     let of_service = |hold: &&HoldView| hold.service.as_deref() == Some(target);
     let of_stage = |hold: &&HoldView| hold.service.is_none() && hold.stage.as_deref() == Some(target);
@@ -191,7 +191,7 @@ fn request(chosen: &[&HoldView]) -> ReleaseRequest {
     let config = |hold: &HoldView| PausedConfig {
         project: hold.project.clone(),
         stage: hold.stage.clone().unwrap_or_default(),
-        name: hold.id.trim_start_matches("dc/").to_owned(),
+        name: hold.id.split_once('/').map_or(&*hold.id, |(_, name)| name).to_owned(),
     };
     ReleaseRequest {
         holds: holds.into_iter().map(|hold| hold.id.clone()).collect(),
@@ -258,6 +258,7 @@ mod tests {
             hold("01AABB", "rollback", Some("live"), Some("shop")),
             hold("01CCCC", "hold", Some("live"), None),
             hold("dc/web", "paused", Some("dev"), Some("cart")),
+            hold("deploy/api", "paused", Some("dev"), Some("api")),
         ];
         let holds: Vec<&HoldView> = holds.iter().collect();
         let services = BTreeSet::from(["dev", "live"].map(|stage| service("shop", stage, "shop")));
@@ -281,9 +282,12 @@ mod tests {
             let ids = found.map(|found| found.iter().map(|hold| hold.id.as_str()).collect::<Vec<_>>());
             assert_eq!(ids.map_err(|complaint| complaint.exit), expected.map(<[&str]>::to_vec), "{target} {stage:?}");
         }
-        let paused = named(&holds, "dc/web", None, &BTreeSet::new(), "").expect("it is paused");
-        let request = request(&paused);
-        assert_eq!((request.holds.len(), request.paused[0].name.as_str()), (0, "web"));
+        for (target, name) in [("dc/web", "web"), ("deploy/api", "api"), ("dc/api", "api")] {
+            let target = canonical(target).expect("it names one");
+            let paused = named(&holds, &target, None, &BTreeSet::new(), "").expect("it is paused");
+            let request = request(&paused);
+            assert_eq!((request.holds.len(), request.paused[0].name.as_str()), (0, name));
+        }
     }
 
     #[test]

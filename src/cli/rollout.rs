@@ -156,7 +156,7 @@ async fn status(config: &Config, no_watch: bool, global: &Global, output: &mut O
     let found = config.name.find(&client, global).await?;
     let Some(version) = found.attempted.as_ref().or(found.serving.as_ref()) else {
         let failure = Failure::waiting(format!("{} is waiting on its first deployment", title(&found)));
-        let hint = format!("`launchway why dc/{}` says for what", found.name);
+        let hint = format!("`launchway why {}` says for what", found.target());
         return Err(Complaint::failed(failure.hint(hint)));
     };
     if found.status == "Down" {

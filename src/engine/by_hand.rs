@@ -107,23 +107,23 @@ pub(in crate::engine) fn with_way_out(
     refused: Failure,
     records: &Records,
     service: &ServiceKey,
-    config: &str,
+    target: &str,
 ) -> Result<Failure, Undecided> {
-    Ok(match way_out(records, service, config)? {
+    Ok(match way_out(records, service, target)? {
         Some(way_out) => refused.hint(way_out),
         None => refused,
     })
 }
 
 /// How a person ends what has a slot, so that what waits for it has its turn; nothing, if nobody has it.
-fn way_out(records: &Records, service: &ServiceKey, config: &str) -> Result<Option<String>, Undecided> {
-    let ends = |run: &SequenceRun| format!("{} is under way: {}", run.whereabouts(), ends_it(config, &service.stage));
+fn way_out(records: &Records, service: &ServiceKey, target: &str) -> Result<Option<String>, Undecided> {
+    let ends = |run: &SequenceRun| format!("{} is under way: {}", run.whereabouts(), ends_it(target, &service.stage));
     Ok(holder(records, service)?.map(ends))
 }
 
-/// The command that ends what has the slot of a deployment config's service.
-pub fn ends_it(config: &str, stage: &StageName) -> String {
-    format!("`launchway rollout cancel dc/{config} -s {stage}` ends it")
+/// The command that ends what has the slot of a service, of which `target` is a deployment config as commands name it.
+pub fn ends_it(target: &str, stage: &StageName) -> String {
+    format!("`launchway rollout cancel {target} -s {stage}` ends it")
 }
 
 /// Deploys what is declared now as a new version, although nothing changed; says which.
@@ -179,7 +179,7 @@ fn refuse_if_busy(records: &Records, state: &ConfigState) -> Result<(), Undecide
     let version = attempt.version.number;
     let phase = deployment(records, &state.key, version)?.map_or("New", |run| run.phase.as_str());
     let message = format!("#{version} is already in progress ({phase}).");
-    Err(Failure::stalled(message).hint(ends_it(&state.key.name, &state.key.stage)).into())
+    Err(Failure::stalled(message).hint(ends_it(&state.object.target(), &state.key.stage)).into())
 }
 
 /// A newer revision that waits for its turn, or has not got to its deployment yet, must not be overtaken by what was
@@ -193,7 +193,7 @@ fn refuse_if_queued(records: &Records, state: &ConfigState) -> Result<(), Undeci
         {
             let message = format!("{} of {} comes first: {}", run.sequence(), run.commit.short(), run.message);
             let refused = Failure::stalled(message.trim_end_matches(": "));
-            return Err(with_way_out(refused, records, &run.service, &state.key.name)?.into());
+            return Err(with_way_out(refused, records, &run.service, &state.object.target())?.into());
         }
     }
     Ok(())

@@ -271,7 +271,7 @@ fn under_way(
     let config = objects.find(|object| object.key.kind == Kind::DeploymentConfig);
     let slot = ServiceKey { project: project.name.clone(), stage: stage.clone(), service: service.clone() };
     match config {
-        Some(config) => by_hand::with_way_out(failure, records, &slot, &config.key.name),
+        Some(config) => by_hand::with_way_out(failure, records, &slot, &config.target()),
         None => Ok(failure),
     }
 }

@@ -50,6 +50,11 @@ impl Kind {
             Kind::Other(name) => name.rsplit('/').next().unwrap_or(name),
         }
     }
+
+    /// What people call a deployment config of this kind in commands.
+    pub fn target(&self, name: &str) -> String {
+        format!("{}/{name}", if *self == Kind::Deployment { "deploy" } else { "dc" })
+    }
 }
 
 impl fmt::Display for Kind {
@@ -157,8 +162,7 @@ impl Object {
 
     /// What people call a deployment config in commands: `dc/web`, or `deploy/web` where it is declared as a `Deployment`.
     pub fn target(&self) -> String {
-        let short = if self.declared_kind() == Kind::Deployment { "deploy" } else { "dc" };
-        format!("{short}/{}", self.key.name)
+        self.declared_kind().target(&self.key.name)
     }
 
     /// A deployment config's template of its pods, as it was declared, with the fields that launchway does not know.

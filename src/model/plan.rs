@@ -205,6 +205,11 @@ impl Change {
         format!("{}/{}", self.kind(), self.key.name)
     }
 
+    /// What people call it in commands, if it is about a deployment config.
+    pub fn target(&self) -> String {
+        self.kind().target(&self.key.name)
+    }
+
     /// The identity of what it brings; nothing, if it deletes.
     pub fn digest(&self) -> Option<&Digest> {
         self.object.as_ref().map(|object| &object.digest)

@@ -59,24 +59,23 @@ pub fn came_round(stage: &StageContent, recorded: &Recorded) -> BTreeMap<ObjectK
         return BTreeMap::new();
     }
     let streams = streams(stage, &recorded.streams);
-    let tags = |key: &ObjectKey, state: &ConfigState| -> Option<Vec<String>> {
+    let cause = |key: &ObjectKey, state: &ConfigState| -> Option<String> {
         let declared = stage.objects.get(key)?;
         let last = state.last_version()?;
         let brought = image_trigger::brought_alone(&declared.content.value(), &last.object.content.value());
         let was_it = |it: &Handed| it.config == key.name && it.content == declared.digest;
         let round = brought.iter().filter(|(stream, tag)| streams.handed(stream, tag).iter().any(was_it));
         let round: Vec<String> = round.map(|(stream, tag)| format!("{stream}:{tag}")).collect();
-        (!round.is_empty()).then_some(round)
+        (!round.is_empty()).then(|| round_cause(&declared.target(), &round))
     };
-    let found = recorded.configs.iter().filter_map(|(key, state)| Some((key, tags(key, state)?)));
-    found.map(|(key, tags)| (key.clone(), round_cause(&key.name, &tags))).collect()
+    recorded.configs.iter().filter_map(|(key, state)| Some((key.clone(), cause(key, state)?))).collect()
 }
 
-fn round_cause(config: &str, tags: &[String]) -> String {
+fn round_cause(target: &str, tags: &[String]) -> String {
     let tags = tags.join("`, `");
     format!(
         "{CAME_ROUND}`tagImages` hooks handed the image of `{tags}` round, and it was there before: change a hook or a \
-         trigger, or `launchway rollout latest dc/{config}` deploys it once"
+         trigger, or `launchway rollout latest {target}` deploys it once"
     )
 }
 

@@ -33,7 +33,7 @@ pub(super) enum Next {
     Start,
     /// Something else passes or ends, on which nothing of it depends.
     Another,
-    /// A person lets this deployment config go on, which its file pauses.
+    /// A person lets this deployment config, named as in commands, go on, which its file pauses.
     Paused(String),
     /// A person resumes the rollout of this deployment config, which waits at a step.
     Resume(String),

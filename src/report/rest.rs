@@ -143,8 +143,9 @@ impl Around<'_> {
             Next::Turn(context, others) => self.hold(open, context.as_ref(), others).is_none(),
             Next::Start => self.down().is_none(),
             // What was let go is about to be planned anew.
-            Next::Paused(config) => {
-                let is_it = |(stage, name): (&StageName, &String)| stage == &open.stage && name == config;
+            Next::Paused(target) => {
+                let name = target.split_once('/').map_or(&**target, |(_, name)| name);
+                let is_it = |(stage, config): (&StageName, &String)| stage == &open.stage && config == name;
                 self.holds.lifted.iter().any(|lifted| is_it((&lifted.config.stage, &lifted.config.name)))
             }
             Next::Nothing
@@ -164,23 +165,21 @@ impl Around<'_> {
         let place = format!("{stage}/{service}: {description}");
         match next {
             Next::Turn(context, others) => self.hold(open, context.as_ref(), others).map(held_by),
-            Next::Paused(config) => {
-                let hint =
-                    format!("`launchway release dc/{config} -s {stage}` lets it go on, as does a push without it");
+            Next::Paused(target) => {
+                let hint = format!("`launchway release {target} -s {stage}` lets it go on, as does a push without it");
                 Some(Wait { kind: WaitKind::Paused, message: place, hint })
             }
-            Next::Resume(config) => {
-                let hint = format!(
-                    "`launchway rollout resume dc/{config} -s {stage}` lets it go on, `rollout cancel` goes back"
-                );
+            Next::Resume(target) => {
+                let hint =
+                    format!("`launchway rollout resume {target} -s {stage}` lets it go on, `rollout cancel` goes back");
                 Some(Wait { kind: WaitKind::Rollout, message: place, hint })
             }
             Next::Approve => {
                 let hint = format!("`launchway approve {service} -s {stage}` lets it go on, `reject` ends it");
                 Some(Wait { kind: WaitKind::Approval, message: place, hint })
             }
-            Next::Latest(config) => {
-                let hint = format!("`launchway rollout latest dc/{config} -s {stage}` deploys it once");
+            Next::Latest(target) => {
+                let hint = format!("`launchway rollout latest {target} -s {stage}` deploys it once");
                 Some(Wait { kind: WaitKind::Plan, message: place, hint })
             }
             Next::Push => Some(Wait { kind: WaitKind::Plan, message: place, hint: "push what it lacks".to_owned() }),

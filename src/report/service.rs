@@ -93,7 +93,7 @@ fn waits_for_a_person(run: &SequenceRun, delivery: &Delivery<'_>) -> Option<Stri
     let open: Vec<_> = open.map(|deployment| delivery.deployment(deployment.run.as_ref())).collect();
     let waits = open.iter().all(|run| run.is_some_and(|run| run.waits_for_a_person()));
     let first = open.first().copied().flatten().filter(|_| waits)?;
-    Some(first.config.name.clone())
+    Some(first.object.target())
 }
 
 /// What follows on what a run is at. A rollback passes every hold. What a file pauses keeps the rollout from going on whose
@@ -101,7 +101,7 @@ fn waits_for_a_person(run: &SequenceRun, delivery: &Delivery<'_>) -> Option<Stri
 pub(super) fn next_of(run: &SequenceRun) -> Next {
     let paused = || run.changes().iter().find(|change| change.is_paused() && change.kind() == Kind::Deployment);
     match run.state {
-        SequenceState::Queued if let Some(change) = paused() => Next::Paused(change.key.name.clone()),
+        SequenceState::Queued if let Some(change) = paused() => Next::Paused(change.target()),
         SequenceState::Queued | SequenceState::Returning { .. } if !run.is_rollback => {
             Next::Turn(run.context.clone(), run.takes_from.clone())
         }
@@ -175,9 +175,9 @@ fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) ->
 
 /// Who moves what the plan itself lets wait.
 fn waits_in_file(change: &Change) -> Next {
-    match change.key.name.clone() {
-        name if change.is_paused() => Next::Paused(name),
-        name if change.came_round() => Next::Latest(name),
+    match change.target() {
+        target if change.is_paused() => Next::Paused(target),
+        target if change.came_round() => Next::Latest(target),
         _ => Next::Push,
     }
 }

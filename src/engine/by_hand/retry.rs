@@ -58,7 +58,7 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
 /// What helps where no deployment failed: its sequence may have, after the deployment.
 fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecided> {
     let service = state.service_key();
-    if let Some(way_out) = way_out(records, &service, &state.key.name)? {
+    if let Some(way_out) = way_out(records, &service, &state.object.target())? {
         return Ok(way_out);
     }
     let last = records.slots.get(&service)?.and_then(|slot| slot.last_delivery.clone());
@@ -101,7 +101,7 @@ fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> R
             }
             if Some(id) == open && run.planned_content().is_some() {
                 let refused = Failure::stalled("a newer delivery of its service is under way");
-                return Err(with_way_out(refused, records, &service, &state.key.name)?.into());
+                return Err(with_way_out(refused, records, &service, &state.object.target())?.into());
             }
         }
         if Some(id) == stopped {

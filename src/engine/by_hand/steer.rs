@@ -144,7 +144,7 @@ pub fn promote(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) ->
         if run.failure.is_some() || !matches!(run.step, DeploymentStep::Trial { .. }) {
             let message =
                 format!("#{} is {} and takes no steps that could be skipped", run.version, run.phase.as_str());
-            return Err(Failure::stalled(message).hint(ends_it(&config.name, &config.stage)).into());
+            return Err(Failure::stalled(message).hint(ends_it(&state.object.target(), &config.stage)).into());
         }
         transition.tell(run.id.clone(), event);
         return Ok(run.version);

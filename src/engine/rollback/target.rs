@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Failure;
-use crate::model::ids::{CommitId, ConfigKey};
+use crate::model::ids::CommitId;
 use crate::model::rollback::{Past, RollbackTo};
 use crate::model::state::ConfigState;
 use crate::model::time::Timestamp;
@@ -29,7 +29,7 @@ pub(super) fn choose(
             .ok_or_else(|| Failure::stalled(format!("no previous deployment exists for `{name}`"))),
         RollbackTo::Revision(commit) => deployed_at(history, commit, planned).ok_or_else(|| {
             let message = format!("nothing of `{name}` was deployed when {} had been applied", commit.short());
-            Failure::stalled(message).hint(listed(&state.key))
+            Failure::stalled(message).hint(listed(state))
         }),
     }
 }
@@ -43,11 +43,11 @@ fn named(history: &[Past], state: &ConfigState, version: u32) -> Result<u32, Fai
         true => format!("version {version} of `{name}` is not in the history any more"),
         false => format!("there is no version {version} of `{name}`"),
     };
-    Err(Failure::stalled(message).hint(listed(&state.key)))
+    Err(Failure::stalled(message).hint(listed(state)))
 }
 
-fn listed(config: &ConfigKey) -> String {
-    format!("`launchway history dc/{} -s {}` lists what there is", config.name, config.stage)
+fn listed(state: &ConfigState) -> String {
+    format!("`launchway history {} -s {}` lists what there is", state.object.target(), state.key.stage)
 }
 
 /// Where a later version was attempted, what serves is what was before it; else the last one that served before that, and was

@@ -93,7 +93,7 @@ fn what_only_a_person_moves_is_at_rest_and_what_follows_it_too() {
     let mut other = person.clone();
     other.holds[0].scope.service = Some("other".into());
     let follows = || open("production", Next::Another);
-    let paused = || open("dev", Next::Paused("web".into()));
+    let paused = || open("dev", Next::Paused("deploy/web".into()));
     for (holds, open, expected) in [
         (&nothing, vec![], Some(vec![])),
         (&nothing, vec![open("dev", Next::GoesOn), follows()], None),
@@ -110,7 +110,7 @@ fn what_only_a_person_moves_is_at_rest_and_what_follows_it_too() {
         (&person, vec![open("production", Next::Turn(None, BTreeSet::new()))], None),
         (&nothing, vec![paused(), follows()], Some(vec!["paused"])),
         (&lifted, vec![paused(), follows()], None),
-        (&nothing, vec![open("dev", Next::Resume("web".into())), follows()], Some(vec!["rollout"])),
+        (&nothing, vec![open("dev", Next::Resume("dc/web".into())), follows()], Some(vec!["rollout"])),
         (&nothing, vec![open("dev", Next::Push)], Some(vec!["plan"])),
         (&nothing, vec![open("spare", Next::ByHand), follows()], Some(vec!["byHand"])),
         (&nothing, vec![open("spare", Next::Event)], Some(vec!["byHand"])),

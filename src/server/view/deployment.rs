@@ -8,6 +8,7 @@ use super::time;
 use crate::model::cause::Cause;
 use crate::model::deployment_config::{IMAGE_CHANGE, ImageChangeParams, ImageReference, Trigger};
 use crate::model::event::Event;
+use crate::model::object::Kind;
 use crate::model::outcome::Status;
 use crate::model::pod::{ObservedPod, PodPhase, STRANGER};
 use crate::model::run::{DeploymentRun, Phase};
@@ -155,6 +156,12 @@ impl From<&ConfigState> for ConfigView {
 }
 
 impl ConfigView {
+    /// What people call it in commands.
+    pub fn target(&self) -> String {
+        let kind = if self.kind == Kind::Deployment.name() { Kind::Deployment } else { Kind::DeploymentConfig };
+        kind.target(&self.name)
+    }
+
     /// With what became of its repository.
     #[must_use]
     pub fn with_repository(self, is_down: bool) -> Self {

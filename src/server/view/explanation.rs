@@ -15,7 +15,7 @@ use crate::model::outcome::{Outcome, Status};
 use crate::model::plan::{Change, Decision, ServicePlan, StageStart};
 use crate::model::pod::{ObservedPod, Origin, PodPhase};
 use crate::model::proposal::{Proposal, ProposalState};
-use crate::model::run::{Run, SequenceRun, SequenceState};
+use crate::model::run::{Run, SequenceState};
 use crate::model::slot::Refused;
 use crate::model::state::{ConfigState, RepositoryState, RevisionResult, RevisionState};
 use crate::store::OutboxRow;
@@ -181,24 +181,19 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
         _ => message,
     };
     let steps = format!("`launchway describe run/{}` tells its steps", run.id);
-    let mut names = configs.iter().map(|config| &config.key.name).chain(configs_of(run));
+    let of_run = run.changes().iter().filter(|change| change.key.kind == Kind::DeploymentConfig);
+    let mut targets = configs.iter().map(|config| config.object.target()).chain(of_run.map(Change::target));
     let ServiceKey { stage, service, .. } = &run.service;
-    let hint = match (run.state, names.next()) {
+    let hint = match (run.state, targets.next()) {
         _ if run.paused.is_some() => format!("`launchway resume {service} -s {stage}` lets it go on"),
         _ if run.awaits_approval().is_some() => {
             let commit = run.commit.short();
             format!("`launchway approve {service} -s {stage} --revision {commit}` lets it go on, `reject` ends it")
         }
-        (SequenceState::Running { .. }, Some(name)) => format!("{steps}, {}", ends_it(name, &run.service.stage)),
+        (SequenceState::Running { .. }, Some(target)) => format!("{steps}, {}", ends_it(&target, &run.service.stage)),
         _ => steps,
     };
     Some(Reason::new("run", message).hint(hint))
-}
-
-/// The names of the deployment configs that a run changes.
-fn configs_of(run: &SequenceRun) -> impl Iterator<Item = &String> {
-    let configs = run.changes().iter().filter(|change| change.key.kind == Kind::DeploymentConfig);
-    configs.map(|change| &change.key.name)
 }
 
 /// What holds a deployment back.
@@ -264,21 +259,16 @@ fn waiting_reason(change: &Change, stage: &StageName) -> Reason {
     match change.is_paused() {
         true => reason.hint(format!(
             "`launchway release {} -s {stage}` lets it go on, or set `paused: false` and push",
-            target(change)
+            change.target()
         )),
         false => reason,
     }
 }
 
-/// What people call what a change is about in commands.
-fn target(change: &Change) -> String {
-    change.object.as_ref().map_or_else(|| format!("dc/{}", change.key.name), |object| object.target())
-}
-
 /// What `why` is asked about to hear of the service.
 fn asked_by(plan: &ServicePlan) -> String {
     let config = plan.changes.iter().find(|change| change.key.kind == Kind::DeploymentConfig);
-    config.map_or_else(|| plan.service.to_string(), target)
+    config.map_or_else(|| plan.service.to_string(), Change::target)
 }
 
 /// Whether a change that was planned has not been made since.
@@ -406,6 +396,7 @@ mod tests {
     use crate::model::object::{Location, Object};
     use crate::model::plan::{PAUSED, PassedContent};
     use crate::model::project::Procedure;
+    use crate::model::run::SequenceRun;
     use crate::model::shipyard::Shipyard;
     use crate::model::state::{Attempt, Version};
     use crate::model::time::Timestamp;

@@ -117,7 +117,7 @@ fn status(state: &RepositoryState) -> &'static str {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HoldView {
-    /// Its identity, which `release` takes; `dc/NAME` for what a file pauses.
+    /// Its identity, which `release` takes; `dc/NAME` or `deploy/NAME` for what a file pauses.
     pub id: String,
     /// `hold` for a person's, `rollback` for a rollback's, `paused` for what a file says, `quarantine` for what Git was rolled
     /// back from.
@@ -145,7 +145,7 @@ impl HoldView {
     /// What a deployment config's own file keeps from changing.
     pub fn paused(service: &ServiceKey, object: &Object) -> Self {
         Self {
-            id: format!("dc/{}", object.key.name),
+            id: object.target(),
             kind: "paused".to_owned(),
             scope: service.to_string(),
             repository: None,
