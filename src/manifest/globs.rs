@@ -51,7 +51,7 @@ impl Globs {
 
 impl Glob {
     fn is_match(&self, path: &str) -> bool {
-        fast_glob::glob_match(&self.text, path)
+        is_match(&self.text, path)
     }
 
     fn idle(&self) -> Problem {
@@ -60,6 +60,21 @@ impl Glob {
         (problem.pointer, problem.field) = (self.pointer.clone(), field_path(&self.pointer));
         problem.hint("paths begin at the root of the repository; `*` stops at a slash, `**` is any folders")
     }
+}
+
+/// Whether a path matches a glob that is valid.
+pub(crate) fn is_match(glob: &str, path: &str) -> bool {
+    fast_glob::glob_match(glob, path)
+}
+
+/// Whether a glob is one, as any path is without special characters.
+pub(crate) fn is_valid(glob: &str) -> bool {
+    check(glob).is_ok()
+}
+
+/// Whether a valid glob is more than a path.
+pub(crate) fn is_glob(text: &str) -> bool {
+    text.contains(['*', '?', '[', '{', '\\'])
 }
 
 /// To the library a leading `!` turns a glob around, which would read every file that an `exclude` was to leave out.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::autoscaler::Autoscaler;
+use super::content_trigger::Followed;
 use super::findings::{Findings, Moved};
 use super::pod_template::{items, references, text_at};
 use super::problem::{NOT_APPLIED, Problem};
@@ -36,8 +37,8 @@ pub(crate) struct Declared {
     pub(crate) links: Links,
     /// The tags that its image triggers follow, and where it says so.
     pub(crate) follows: Vec<Follows>,
-    /// Kinds of objects that it reads whose content it follows.
-    pub(crate) follows_content: BTreeSet<Kind>,
+    /// What it follows the content of.
+    pub(crate) follows_content: Followed,
     pub(crate) stages: Stages,
 }
 
@@ -213,8 +214,8 @@ impl Declarations {
         let of_config = if kind == Kind::DeploymentConfig { &images[..] } else { &[] };
         let programs = program_uses(&content, of_config, findings);
         let follows_content = match kind {
-            Kind::DeploymentConfig => content_trigger::kinds(&content, findings),
-            _ => BTreeSet::new(),
+            Kind::DeploymentConfig => content_trigger::followed(&content, findings),
+            _ => Followed::default(),
         };
         let name = text_at(&content, "/metadata/name").to_owned();
         if !findings.has_errors() {

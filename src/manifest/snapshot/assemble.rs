@@ -28,7 +28,7 @@ pub(super) struct Assembled {
     pub(super) problems: Vec<Problem>,
     /// The folder of each stage of the project.
     folders: Vec<String>,
-    /// Whether a deployment config follows the content of what it reads.
+    /// Whether a deployment config follows the content of objects that it reads.
     follows_content: bool,
     /// What autoscalers name.
     autoscaled: BTreeSet<ObjectKey>,
@@ -44,7 +44,7 @@ pub(super) fn assemble(layout: &Layout, files: &FileMap, before: Option<&Assembl
     let project = Project { name, shipyard, stages, statuses: layout.statuses, on_failure: layout.on_failure };
     let folders = layout.stages.iter().map(|stage| stage.folder.clone()).collect();
     let mut declared = files.iter().flat_map(|(_, file)| &file.parsed.declarations.objects);
-    let follows_content = declared.any(|declared| !declared.follows_content.is_empty());
+    let follows_content = declared.any(|declared| !declared.follows_content.kinds.is_empty());
     let autoscaled = files.iter().flat_map(|(_, file)| &file.parsed.declarations.autoscalers);
     let autoscaled = autoscaled.map(Autoscaler::key).collect();
     Assembled { project: Arc::new(project), problems, folders, follows_content, autoscaled }
@@ -156,13 +156,13 @@ fn shared(object: Object, before: Option<&StageContent>) -> Arc<Object> {
     known.map_or_else(|| Arc::new(object), Arc::clone)
 }
 
-/// Deployment configs that follow what they read get the identity of that.
+/// Deployment configs that follow objects that they read get the identity of these.
 fn bring_content(declared: &[&Declared], objects: &mut StageObjects) {
-    for follower in declared.iter().filter(|declared| !declared.follows_content.is_empty()) {
+    for follower in declared.iter().filter(|declared| !declared.follows_content.kinds.is_empty()) {
         let Some(mut object) = objects.get(&follower.key).map(|object| Object::clone(object)) else { continue };
         let mut content = object.content.value();
         let read = |key: &ObjectKey| objects.get(key).map(AsRef::as_ref);
-        content_trigger::put(&mut content, &follower.follows_content, &follower.links.references, read);
+        content_trigger::put(&mut content, &follower.follows_content.kinds, &follower.links.references, read);
         digest::exchange(&mut object, content);
         objects.insert(Arc::new(object));
     }
@@ -248,7 +248,7 @@ fn declares_content(file: &Resolved) -> bool {
 fn declares_alike(was: &Resolved, is: &Resolved) -> bool {
     let (was, is) = (&was.parsed.declarations, &is.parsed.declarations);
     let reaches_out = |object: &Declared| {
-        object.key.kind == Kind::ImageStream || !object.follows.is_empty() || !object.follows_content.is_empty()
+        object.key.kind == Kind::ImageStream || !object.follows.is_empty() || !object.follows_content.kinds.is_empty()
     };
     if was.objects.iter().chain(&is.objects).any(reaches_out) {
         return false;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Class, Result};
+use crate::manifest::content_trigger::{self, FollowedFiles};
 use crate::manifest::digest;
 use crate::manifest::files::{Absence, Content, FileEntry, FileKind, Files, too_large};
 use crate::manifest::object::{Declarations, ImageUse, Source};
@@ -15,7 +16,7 @@ use crate::manifest::program::ProgramUse;
 use crate::manifest::project::PROJECT_FILE;
 use crate::manifest::service::SHARED;
 use crate::manifest::stage_context::{StageContext, Terms};
-use crate::manifest::{template, yaml};
+use crate::manifest::{globs, template, yaml};
 use crate::model::ids::{ServiceName, StageName};
 use crate::model::object::{Location, Object};
 use crate::model::project::TaskDefinition;
@@ -77,11 +78,13 @@ impl Parsed {
         self.declarations.is_empty()
     }
 
-    /// The folders that its images name, some perhaps twice.
+    /// The folders that its images name, and what its deployment configs follow, some perhaps twice.
     pub(super) fn folders(&self) -> impl Iterator<Item = &str> {
         let of_objects = self.declarations.objects.iter().flat_map(|object| &object.images);
         let of_tasks = self.declarations.tasks.iter().filter_map(|task| task.image.as_ref());
-        of_objects.chain(of_tasks).map(|image| image.folder.as_str())
+        let followed = self.declarations.objects.iter().flat_map(|object| &object.follows_content.files);
+        let followed = followed.map(|files| files.pattern.as_str());
+        of_objects.chain(of_tasks).map(|image| image.folder.as_str()).chain(followed)
     }
 
     /// What those folders have to bring along.
@@ -230,12 +233,24 @@ impl Resolved {
             let id = ids(&image.folder).map_err(|absence| missing.push(no_folder(image, &absence))).ok()?;
             Some(Value::String(format!("git:{}@{id}", if image.folder.is_empty() { "." } else { &image.folder })))
         };
+        let mut unfollowed = Vec::new();
         let mut objects = Vec::with_capacity(parsed.declarations.objects.len());
         for (declared, mut content) in parsed.declarations.objects.iter().zip(contents) {
             for image in &declared.images {
                 if let (Some(name), Some(place)) = (resolve(image), content.pointer_mut(&image.pointer)) {
                     *place = name;
                 }
+            }
+            let followed = declared.follows_content.files.iter().map(|files| match ids(&files.pattern) {
+                Ok(id) => (files.pattern.as_str(), id),
+                Err(absence) => {
+                    unfollowed.push(nothing_at(files, &absence));
+                    (files.pattern.as_str(), "")
+                }
+            });
+            let followed: Vec<(&str, &str)> = followed.collect();
+            if !followed.is_empty() {
+                content_trigger::put_files(&mut content, followed.into_iter());
             }
             objects.push(Arc::new(Object {
                 key: declared.key.clone(),
@@ -254,6 +269,7 @@ impl Resolved {
             }
             tasks.push(Arc::new(definition));
         }
+        missing.append(&mut unfollowed);
         Self { parsed, objects, tasks, missing }
     }
 
@@ -265,6 +281,22 @@ impl Resolved {
     pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.parsed.declarations.problems.iter().chain(&self.missing)
     }
+}
+
+/// A path that is not there may be misspelt; a glob may match something one day.
+fn nothing_at(files: &FollowedFiles, absence: &Absence) -> Problem {
+    let path = files.pattern.trim_start_matches('/');
+    let (message, hint) = match absence {
+        Absence::Nothing if globs::is_glob(path) => {
+            let problem = Problem::error(&files.location, "no-match", format!("no file matches `git:{path}`"));
+            return problem.warning().hint("`*` stops at a slash, `**` is any folders");
+        }
+        Absence::Nothing => {
+            (format!("the repository has no file and no folder `{path}`"), "write its path from the root")
+        }
+        through => through.explain(path),
+    };
+    Problem::error(&files.location, "not-found", message).hint(hint)
 }
 
 fn no_folder(image: &ImageUse, absence: &Absence) -> Problem {

@@ -10,14 +10,17 @@ mod layout;
 mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync;
 use serde_json::Value;
 
+use super::discover::is_under;
 use super::files::{Absence, FileEntry, Files};
 use super::problem::{Problem, Severity};
 use super::program::Program;
+use super::{digest, globs};
 use crate::error::Result;
 use crate::model::ids::RepositoryName;
 use crate::model::project::Project;
@@ -63,7 +66,7 @@ struct State {
 /// Files that declare something or are wrong, by path. A revision's map shares all but what changed with the one before.
 type FileMap = RedBlackTreeMapSync<Arc<str>, Arc<Resolved>>;
 
-/// The folders that images name, with their ids and the files that name them.
+/// The folders that images name, and what else deployment configs follow, with their ids and the files that name them.
 type Folders = RedBlackTreeMapSync<Arc<str>, Folder>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,6 +146,8 @@ struct Next {
     touched: BTreeSet<Arc<str>>,
     /// What is known of the tree's programs, by folder and path.
     programs: BTreeMap<(String, String), Program>,
+    /// All of the tree, once somebody asked for it.
+    entries: Option<Vec<FileEntry>>,
 }
 
 impl Next {
@@ -178,7 +183,7 @@ impl Next {
         let path: Arc<str> = path.into();
         for folder in parsed.folders() {
             if !self.folders.contains_key(folder) {
-                let id = folder_id(files, folder)?;
+                let id = self.id(files, folder)?;
                 self.folders.insert_mut(folder.into(), Folder { id, used_by: BTreeSet::new() });
             }
             if let Some(known) = self.folders.get_mut(folder) {
@@ -220,7 +225,7 @@ impl Next {
     fn renew_folders(&mut self, changed: &[Changed], files: &dyn Files) -> Result<()> {
         let mut users = BTreeSet::new();
         for folder in self.folders_around(changed) {
-            let id = folder_id(files, &folder)?;
+            let id = self.id(files, &folder)?;
             let Some(known) = self.folders.get_mut(&folder).filter(|known| known.id != id) else { continue };
             known.id = id;
             users.extend(known.used_by.iter().cloned());
@@ -246,8 +251,36 @@ impl Next {
         Ok(Snapshot(Arc::new(State { options: options.clone(), layout, files, folders, assembled, outcome })))
     }
 
+    /// What the tree has of a folder, or of files that somebody follows.
+    fn id(&mut self, files: &dyn Files, name: &str) -> Result<Result<Arc<str>, Absence>> {
+        let Some(pattern) = name.strip_prefix('/') else { return folder_id(files, name) };
+        if !globs::is_glob(pattern)
+            && let Some(id) = files.tree_id(pattern)?
+        {
+            return Ok(Ok(id.into()));
+        }
+        if self.entries.is_none() {
+            self.entries = Some(files.entries()?);
+        }
+        let mut found = String::new();
+        for entry in self.entries.iter().flatten().filter(|entry| follows(pattern, &entry.path)) {
+            found.extend([&*entry.path, " ", &*entry.id, "\n"]);
+        }
+        if found.is_empty() {
+            return Absence::of(pattern, files).map(Err);
+        }
+        Ok(Ok(digest::of(&found.into()).as_str().into()))
+    }
+
     fn folders_around(&self, changed: &[Changed]) -> BTreeSet<Arc<str>> {
         let mut found = BTreeSet::new();
+        let followed = self.folders.range::<str, _>((Bound::Included("/"), Bound::Excluded("0")));
+        for (name, _) in followed {
+            let pattern = name.trim_start_matches('/');
+            if changed.iter().any(|(path, _)| follows(pattern, path)) {
+                found.insert(Arc::clone(name));
+            }
+        }
         for (path, _) in changed {
             let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
             for parent in parents.chain(["", path]) {
@@ -255,6 +288,14 @@ impl Next {
             }
         }
         found
+    }
+}
+
+/// Whether a path, or all that is in a folder, is followed by a pattern.
+fn follows(pattern: &str, path: &str) -> bool {
+    match globs::is_glob(pattern) {
+        true => globs::is_match(pattern, path),
+        false => is_under(path, pattern),
     }
 }
 

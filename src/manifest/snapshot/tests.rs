@@ -484,6 +484,54 @@ fn two_stages_cannot_share_a_namespace() {
     assert!(found[0].contains("both use the namespace `x`"), "{found:?}");
 }
 
+#[test]
+fn files_that_are_followed_are_part_of_the_template() {
+    let following = |what: &str| {
+        let annotations = format!("metadata: {{name: web, annotations: {{launchway.dev/trigger-on: '{what}'}}}}");
+        let mut tree = shop();
+        tree.set("deploy/web.yaml", Some(&config("web", "git:web").replace("metadata: {name: web}", &annotations)));
+        tree.set("conf/a.conf", Some("1"));
+        tree.set("conf/b/c.conf", Some("1"));
+        tree
+    };
+    let content = |tree: &Tree| {
+        let web = project(tree).stages[0].objects.get(&key(Kind::DeploymentConfig, "web")).expect("declared").clone();
+        web.content.at("/spec/template/metadata/annotations/launchway.dev~1content")
+    };
+    for (what, changed, differs) in [
+        ("git:conf/a.conf", "conf/a.conf", true),
+        ("git:conf/a.conf", "conf/b/c.conf", false),
+        ("git:conf", "conf/b/c.conf", true),
+        ("git:conf", "conf/new.conf", true),
+        ("git:conf/*.conf", "conf/a.conf", true),
+        ("git:conf/*.conf", "conf/b/c.conf", false),
+        ("git:conf/**/*.conf", "conf/b/new.conf", true),
+        ("configmaps,git:README.md", "README.md", true),
+        ("git:.", "README.md", true),
+        ("configmaps", "README.md", false),
+    ] {
+        let mut tree = following(what);
+        let (before, snapshot, was) = (tree.clone(), tree.read(), content(&tree));
+        tree.set(changed, Some("2"));
+        assert!(was.is_some() && (content(&tree) != was) == differs, "{what} {changed}");
+        let updated = snapshot.update(&tree.changed_since(&before), &tree, &options()).expect("readable");
+        assert_eq!(updated.project(), tree.read().project(), "{what} {changed}");
+    }
+    for (what, expected) in [
+        ("git:nowhere", "deploy/web.yaml:3:63: error: the repository has no file and no folder `nowhere`"),
+        ("git:conf/*.txt", "deploy/web.yaml:3:63: warning: no file matches `git:conf/*.txt`"),
+        (
+            "git:../x",
+            "deploy/web.yaml:3:63: error: metadata.annotations.launchway.dev/trigger-on: `git:../x` names no files",
+        ),
+        ("git:[", "deploy/web.yaml:3:63: error: metadata.annotations.launchway.dev/trigger-on: `git:[` names no files"),
+        ("secret", "deploy/web.yaml:3:63: error: metadata.annotations.launchway.dev/trigger-on: `secret` is nothing"),
+    ] {
+        let found = messages(&following(what).read());
+        assert!(found.len() == 1 && found[0].starts_with(expected), "{found:#?}\n{expected}");
+    }
+}
+
 const AUTOSCALER: &str = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  \
                           scaleTargetRef: {apiVersion: apps.openshift.io/v1, kind: DeploymentConfig, name: web}\n  \
                           minReplicas: 1\n  maxReplicas: 9\n";
@@ -539,6 +587,10 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
         |spec: &str| format!("apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {{name: a}}\nspec: {spec}\n");
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n";
     let reading = config("web", "git:web").replace("image:", "envFrom: [{configMapRef: {name: m}}]\n        image:");
+    let follows = reading.replace(
+        "metadata: {name: web}",
+        "metadata: {name: web, annotations: {launchway.dev/trigger-on: 'configmaps, git:lib, git:web/*.py, git:README.md'}}",
+    );
     let tool = reading.replace("envFrom:", "command: [bin/tool]\n        envFrom:");
     let task =
         "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {name: test}\nspec: {image: 'git:web', command: [a]}\n";
@@ -559,7 +611,7 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
         ("shipyard.yaml", vec![SHIPYARD.into(), SHIPYARD.replace("production", "live"), "x: 1".into()]),
         (
             "d/web.yaml",
-            vec![config("web", "git:web"), config("web", "git:lib"), config("api", "git:web"), reading, tool],
+            vec![config("web", "git:web"), config("web", "git:lib"), config("api", "git:web"), reading, tool, follows],
         ),
         (
             "d/service.yaml",
@@ -582,7 +634,7 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
 }
 
 fn history() -> impl Strategy<Value = Vec<Vec<(usize, Option<usize>)>>> {
-    let change = (0..possibilities().len(), proptest::option::weighted(0.8, 0..5usize));
+    let change = (0..possibilities().len(), proptest::option::weighted(0.8, 0..6usize));
     proptest::collection::vec(proptest::collection::vec(change, 1..6), 1..6)
 }
 
