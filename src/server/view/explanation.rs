@@ -15,7 +15,7 @@ use crate::model::outcome::{Outcome, Status};
 use crate::model::plan::{Change, Decision, ServicePlan, StageStart};
 use crate::model::pod::{ObservedPod, Origin, PodPhase};
 use crate::model::proposal::{Proposal, ProposalState};
-use crate::model::run::{Run, SequenceState};
+use crate::model::run::{Run, SequenceRun, SequenceState};
 use crate::model::slot::Refused;
 use crate::model::state::{ConfigState, RepositoryState, RevisionResult, RevisionState};
 use crate::store::OutboxRow;
