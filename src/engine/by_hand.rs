@@ -302,15 +302,9 @@ pub(in crate::engine) fn by_hand(
     };
     let who = by.to_owned();
     let as_data = if is_rollback { Cause::Rollback { by: who } } else { Cause::Manual { by: who } };
-    let changes = objects.into_iter().map(|(object, cause)| Change {
-        key: object.key.clone(),
-        decision: Decision::Deploy,
-        reasons: Vec::new(),
-        cause,
-        causes: vec![as_data.clone()],
-        object: Some(object),
-        retry: None,
-        was: None,
+    let changes = objects.into_iter().map(|(object, cause)| {
+        let change = Change::of(object.key.clone(), Decision::Deploy);
+        Change { cause, causes: vec![as_data.clone()], object: Some(object), ..change }
     });
     let procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
     let revision = (state.repository.clone(), commit);

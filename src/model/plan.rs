@@ -184,6 +184,12 @@ pub const CAME_ROUND: &str = "held: ";
 pub const HELD: &str = "hold ";
 
 impl Change {
+    /// What happens to an object, of which nothing else is said.
+    pub fn of(key: ObjectKey, decision: Decision) -> Self {
+        let (reasons, cause, causes, object, retry, was) = Default::default();
+        Self { key, decision, reasons, cause, causes, object, retry, was }
+    }
+
     /// Whether it waits because its file says `paused`.
     pub fn is_paused(&self) -> bool {
         self.decision == Decision::Wait && self.cause == PAUSED

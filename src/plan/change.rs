@@ -34,21 +34,12 @@ pub fn object_change(declared: &Arc<Object>, applied: Option<&ObjectState>) -> C
     let key = declared.key.clone();
     let Some(applied) = applied else {
         let cause = "new".to_owned();
-        return Change {
-            key,
-            decision: Decision::Create,
-            reasons: Vec::new(),
-            cause,
-            object,
-            causes: Vec::new(),
-            retry: None,
-            was: None,
-        };
+        return Change { cause, object, ..Change::of(key, Decision::Create) };
     };
     let reasons = masked(&key.kind, diff(&applied.object.content.value(), &declared.content.value()));
     let decision = if reasons.is_empty() { Decision::None } else { Decision::Update };
     let cause = if decision == Decision::None { String::new() } else { "changed".to_owned() };
-    Change { key, decision, reasons, cause, object, causes: Vec::new(), retry: None, was: None }
+    Change { reasons, cause, object, ..Change::of(key, decision) }
 }
 
 /// A secret's values never reach a plan's reasons; which keys differ does.
@@ -71,16 +62,7 @@ pub(super) fn deleted(key: &ObjectKey, applied: &Applied) -> Change {
 /// What becomes of an object that is declared no longer.
 pub fn deletion(key: &ObjectKey) -> Change {
     let cause = "no longer declared".to_owned();
-    Change {
-        key: key.clone(),
-        decision: Decision::Delete,
-        reasons: Vec::new(),
-        cause,
-        object: None,
-        retry: None,
-        causes: Vec::new(),
-        was: None,
-    }
+    Change { cause, ..Change::of(key.clone(), Decision::Delete) }
 }
 
 /// The service that an applied object is a part of.
@@ -92,14 +74,5 @@ pub(super) fn applied_service(key: &ObjectKey, applied: &Applied) -> Option<Serv
 /// A declared object about which nothing is to be done.
 pub(super) fn unchanged(declared: &Arc<Object>) -> Change {
     let (key, object) = (declared.key.clone(), Some(declared.clone()));
-    Change {
-        key,
-        decision: Decision::None,
-        reasons: Vec::new(),
-        cause: String::new(),
-        object,
-        causes: Vec::new(),
-        retry: None,
-        was: None,
-    }
+    Change { object, ..Change::of(key, Decision::None) }
 }

@@ -188,16 +188,7 @@ fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
 }
 
 fn change(declared: &Arc<Object>, decision: Decision, reasons: Vec<Difference>, cause: String) -> Change {
-    Change {
-        key: declared.key.clone(),
-        decision,
-        reasons,
-        cause,
-        object: Some(declared.clone()),
-        retry: None,
-        causes: Vec::new(),
-        was: None,
-    }
+    Change { reasons, cause, object: Some(declared.clone()), ..Change::of(declared.key.clone(), decision) }
 }
 
 #[cfg(test)]

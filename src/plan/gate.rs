@@ -73,16 +73,7 @@ mod tests {
             (Decision::Wait, false),
         ] {
             let (cause, reasons) = ("cause".to_owned(), Vec::new());
-            let change = Change {
-                key: key.clone(),
-                decision,
-                reasons,
-                cause,
-                object: None,
-                causes: Vec::new(),
-                retry: None,
-                was: None,
-            };
+            let change = Change { reasons, cause, ..Change::of(key.clone(), decision) };
             let held = held(change.clone(), &hold);
             assert_eq!(held.is_held(), waits, "{decision:?}");
             assert_eq!(held == change, !waits, "{decision:?}");

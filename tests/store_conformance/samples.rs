@@ -146,14 +146,9 @@ pub(crate) fn repository_state() -> RepositoryState {
 
 pub(crate) fn change(name: &str) -> Change {
     Change {
-        key: ObjectKey { kind: Kind::DeploymentConfig, name: name.into() },
-        decision: Decision::Create,
-        reasons: Vec::new(),
         cause: "first deployment".into(),
         object: Some(object(Kind::DeploymentConfig, name, "sha256:web")),
-        causes: Vec::new(),
-        retry: None,
-        was: None,
+        ..Change::of(ObjectKey { kind: Kind::DeploymentConfig, name: name.into() }, Decision::Create)
     }
 }
 

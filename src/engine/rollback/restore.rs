@@ -7,9 +7,9 @@
 //! | labels, strategy | the configuration |
 //! | template, number of pods, selector | the application |
 //!
-//! How many pods there are does not come back where an autoscaler says it. Triggers are the one deviation: the proposal has them set to "non-auto" or suspended by a switch for all of them; they
-//! stay as they are, and the hold of the rollback is that switch. The label that says which service it is delivered with
-//! stays too, or a rollback would move it.
+//! How many pods there are does not come back where an autoscaler says it. Triggers are the one deviation: the proposal has
+//! them set to "non-auto" or suspended by a switch for all of them; they stay as they are, and the hold of the rollback is
+//! that switch. The label that says which service it is delivered with stays too, or a rollback would move it.
 
 use std::sync::Arc;
 

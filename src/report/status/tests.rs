@@ -54,16 +54,7 @@ fn part(service: &str, configs: u32, decision: Decision, after: Option<&str>) ->
             alone: false,
         }),
         configs,
-        changes: vec![Change {
-            key,
-            decision,
-            reasons: Vec::new(),
-            cause,
-            object,
-            causes: Vec::new(),
-            retry: None,
-            was: None,
-        }],
+        changes: vec![Change { cause, object, ..Change::of(key, decision) }],
         runs_again: None,
     }
 }

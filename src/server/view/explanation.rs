@@ -463,16 +463,7 @@ mod tests {
     fn change(decision: Decision, cause: &str) -> Change {
         let object = config(json!({"replicas": 1}));
         let key = object.key.clone();
-        Change {
-            key,
-            decision,
-            reasons: Vec::new(),
-            cause: cause.into(),
-            object: Some(object),
-            causes: Vec::new(),
-            retry: None,
-            was: None,
-        }
+        Change { cause: cause.into(), object: Some(object), ..Change::of(key, decision) }
     }
 
     fn config(spec: Value) -> Arc<Object> {
@@ -591,16 +582,7 @@ mod tests {
         let to = |decision: Decision, object: &Arc<Object>| {
             let key = object.key.clone();
             let object = (decision != Decision::Delete).then(|| object.clone());
-            Change {
-                key,
-                decision,
-                reasons: Vec::new(),
-                cause: String::new(),
-                object,
-                causes: Vec::new(),
-                retry: None,
-                was: None,
-            }
+            Change { object, ..Change::of(key, decision) }
         };
         let configs = |config: ConfigState| Facts { configs: vec![config], ..Facts::default() };
         let applied = |object: &Object| {

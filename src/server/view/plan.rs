@@ -196,18 +196,13 @@ mod tests {
     #[test]
     fn what_a_secret_holds_is_not_shown() {
         let change = Change {
-            key: ObjectKey { kind: Kind::Secret, name: "web-session".into() },
-            decision: Decision::Update,
             reasons: vec![Difference {
                 pointer: "/data/key".into(),
                 old: None,
                 new: Some(Value::from("aHVudGVyMg==")),
             }],
             cause: "config change".into(),
-            object: None,
-            retry: None,
-            causes: Vec::new(),
-            was: None,
+            ..Change::of(ObjectKey { kind: Kind::Secret, name: "web-session".into() }, Decision::Update)
         };
         let text = serde_json::to_string(&ChangeView::new("dev", "shop-dev", "web", &change)).expect("JSON");
         assert!(!text.contains("aHVudGVyMg") && text.contains("(hidden)"), "{text}");

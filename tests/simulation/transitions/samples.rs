@@ -171,14 +171,6 @@ fn service() -> Change {
 }
 
 fn deploy(object: Object) -> Change {
-    Change {
-        key: object.key.clone(),
-        decision: Decision::Deploy,
-        reasons: Vec::new(),
-        cause: "config change".into(),
-        object: Some(object.into()),
-        causes: Vec::new(),
-        retry: None,
-        was: None,
-    }
+    let change = Change::of(object.key.clone(), Decision::Deploy);
+    Change { cause: "config change".into(), object: Some(object.into()), ..change }
 }

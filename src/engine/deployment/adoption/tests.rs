@@ -121,16 +121,7 @@ fn nothing_is_done_about_strangers_on_what_the_run_has_left_behind() {
 
 /// The newest plan, which brings `image` to the stage once the stage before has passed it.
 fn brings(image: &str, decision: Decision) -> Plan {
-    let change = Change {
-        key: object(image).key,
-        decision,
-        reasons: Vec::new(),
-        cause: String::new(),
-        object: Some(object(image).into()),
-        retry: None,
-        causes: Vec::new(),
-        was: None,
-    };
+    let change = Change { object: Some(object(image).into()), ..Change::of(object(image).key, decision) };
     let part = ServicePlan {
         service: "web".into(),
         content: Digest::new(image),
