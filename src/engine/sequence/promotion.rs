@@ -62,22 +62,39 @@ pub(in crate::engine) fn promote(
     // What a person has run again was not under way when the newest revision was planned, which declares the same here: what
     // comes after it is as that one says.
     let says_how = |newest: &Plan| ended.by.is_some() && content.is_some() && content_in(newest, service) == content;
+    // A revision that was planned again meanwhile, as for what a person has asked for, starts nothing twice: the newer plan has
+    // the say there.
+    let again = newest.as_ref().filter(|newest| newest.commit == plan.commit);
+    let at = |stage: &StagePlan| ServiceKey { stage: stage.stage.clone(), ..service.clone() };
     let mut started = BTreeSet::new();
+    if let (Some(newest), Some(content)) = (again, &content) {
+        start_let_go(transition, &ended, newest, (turn(newest), content), &mut started)?;
+    }
     if !newest.as_ref().is_some_and(says_how) {
         let mut turn = not_overtaken(transition, &plan, turn(&plan))?;
         // In what comes before this stage now, or beside it, the newest revision has the say.
         let follows = |stage: &StagePlan, newest: &Plan| order::follows(newest, &stage.stage, &service.stage);
         turn.retain(|(stage, _)| newest.as_ref().is_none_or(|newest| follows(stage, newest)));
+        let is_said_again = |stage: &StagePlan, again: &Plan| content_in(again, &at(stage)).is_some();
+        turn.retain(|(stage, _)| !again.is_some_and(|again| is_said_again(stage, again)));
         start_next(transition, &ended, &plan, turn, &mut started)?;
     }
-    if let (Some(newest), Some(content)) = (newest, content) {
-        let mut turn = turn(&newest);
-        // A revision may have been planned again since, as for what a person has asked for: it starts nothing twice.
-        turn.retain(|(stage, _)| newest.commit != plan.commit || !started.contains(&stage.stage));
-        turn.retain(|(_, part)| order::waits_for(part, &service.stage, ended.only_tasks(), &content));
-        start_next(transition, &ended, &newest, turn, &mut started)?;
+    if let (Some(newest), Some(content)) = (newest.as_ref().filter(|_| again.is_none()), &content) {
+        start_let_go(transition, &ended, newest, (turn(newest), content), &mut started)?;
     }
     Ok(())
+}
+
+/// Starts what the newest plan has wait for the content that has ended, of what has its turn.
+fn start_let_go(
+    transition: &mut Transition<'_>,
+    ended: &SequenceRun,
+    newest: &Plan,
+    (mut turn, content): (Vec<(&StagePlan, &ServicePlan)>, &Digest),
+    started: &mut BTreeSet<StageName>,
+) -> Result<(), Undecided> {
+    turn.retain(|(_, part)| order::waits_for(part, &ended.service.stage, ended.only_tasks(), content));
+    start_next(transition, ended, newest, turn, started)
 }
 
 /// Notes whether content has passed a sequence that delivers nothing, where a later stage waits for that.

@@ -2434,4 +2434,22 @@ pub(crate) const CURED: &[Cured] = &[
             settle
             abort dev web",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a revision that was planned again meanwhile goes on as the newer plan says it, once",
+        story: "
+            order 0
+            shipyard dev:check,deployment,test production
+            declare web kind=Deployment
+            declare web image=d stage=production
+            push
+            pass 1s
+            hang shop-dev/web-
+            declare web image=a
+            push
+            turns 3
+            declare web paused=true
+            push
+            settle",
+    },
 ];
