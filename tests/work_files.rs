@@ -229,4 +229,7 @@ fn what_is_migrated_plans_to_nothing() {
     git(&["commit", "--quiet", "-am", "two"]);
     let (plan, _) = told(at, &["plan", "--from", "HEAD~1", "-o", "json"]);
     assert!(!plan.contains("\"deploy\""), "{plan}");
+    refused(at, &["plan", "--from", "nope"], 2, "`nope` names no commit");
+    refused(at, &["plan", "--to", "nope"], 2, "`nope` names no commit");
+    refused(at, &["plan", "-s", "prodcution"], 2, "has no stage `prodcution`");
 }

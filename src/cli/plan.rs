@@ -74,7 +74,7 @@ async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
         _ => None,
     };
     let read = Reader::new(repository, name, seed_of(store.as_ref()).await?)?;
-    let to = read.repository.resolve(&arguments.to).map_err(Complaint::usage)?;
+    let to = read.commit(&arguments.to)?;
     let (project, problems) = read.project(&to)?;
     let Some(project) = project else { return Ok(refused(&to, problems)?) };
     let compared = match (store, arguments.from.as_deref()) {
@@ -188,9 +188,14 @@ impl Reader {
         Ok((outcome.project, outcome.problems))
     }
 
+    /// The revision that somebody has typed.
+    fn commit(&self, revision: &str) -> Outcome<CommitId> {
+        self.repository.resolve(revision).map_err(Complaint::usage)
+    }
+
     /// What is applied as if a revision were deployed whole.
     fn assumed(&self, to: Arc<Project>, problems: &[manifest::Problem], from: &str) -> Outcome<Compared> {
-        let from = self.repository.resolve(from)?;
+        let from = self.commit(from)?;
         let (project, broken) = self.project(&from)?;
         let is_broken = || {
             let first = broken.iter().find(|problem| problem.is_error()).map(ToString::to_string).unwrap_or_default();
