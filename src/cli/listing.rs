@@ -55,9 +55,7 @@ impl Listing<'_> {
             changes.show(&self.client.get(path, self.parameters).await?, |_| true, table, output)?;
         }
     }
-}
 
-impl Listing<'_> {
     /// Who mistypes what is deployed, or its stage, must not believe that it is there and empty.
     async fn refuse_unknown(&self, path: &str) -> Outcome<()> {
         let given = |wanted: &str| self.parameters.iter().find(|(name, _)| *name == wanted)?.1;

@@ -1,7 +1,7 @@
 //! One pass over a repository, decided: a new head is planned and what is due is started, or it is refused with a
 //! reason. The same for the daemon and for the simulated world.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::engine::by_hand::{self, is_down};
@@ -192,12 +192,11 @@ pub fn starting(write: Write) -> Option<SequenceRun> {
 /// Of runs that wait for their turn, those that still do after `writes`, and do not start with them: what is under way ends
 /// for them first.
 pub fn let_go(waiting: Vec<SequenceRun>, writes: &[Write]) -> Vec<SequenceRun> {
-    let is_decided = |run: &SequenceRun| {
-        let written =
-            writes.iter().filter_map(|write| if let Write::Run(run) = write { run.value.sequence() } else { None });
-        written.into_iter().any(|written| written.id == run.id && written.state != SequenceState::Queued)
-    };
-    waiting.into_iter().filter(|run| !is_decided(run)).collect()
+    let written =
+        writes.iter().filter_map(|write| if let Write::Run(run) = write { run.value.sequence() } else { None });
+    let decided: BTreeSet<&RunId> =
+        written.filter(|run| run.state != SequenceState::Queued).map(|run| &run.id).collect();
+    waiting.into_iter().filter(|run| !decided.contains(&run.id)).collect()
 }
 
 /// What a person wants to be delivered.

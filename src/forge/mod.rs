@@ -2,9 +2,9 @@
 //!
 //! This file is the port. Each host has a folder of its own; hosts never see each other. What they share stands beside
 //! them: [`address`] (which host, and where its API is), `api` (requests to it), `ask` (what is asked of it), `hosted` (how
-//! statuses are written to any), `deployment` (and what their environments have), [`pull_request`], [`registration`] (of webhooks), `budget` (how much may be written), `redirect`
-//! (where the token may go), [`retry_after`], [`text`] (what fits on one line), and [`webhook`] (whose call it is, whether it is
-//! authentic, what it says).
+//! statuses are written to any), `deployment` (and what their environments have), [`pull_request`], [`registration`] (of
+//! webhooks), `budget` (how much may be written), `redirect` (where the token may go), [`retry_after`], [`text`] (what fits on
+//! one line), and [`webhook`] (whose call it is, whether it is authentic, what it says).
 
 pub mod address;
 mod answer;

@@ -10,15 +10,13 @@ use super::problem::Problem;
 use super::shape::autoscaler::AUTOSCALER_SPEC;
 use super::shape::{Strictness, Type, check_at};
 use super::stage_context::Stages;
+use crate::model::deployment_config::AUTOSCALER;
 use crate::model::ids::StageName;
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 
 /// What is said of one where nothing scales by load.
 pub(crate) const BY_HAND: &str = "launchway does not scale by load here: `launchway scale`, or whoever calls its API, \
                                   says how many pods there are";
-
-/// The key of a deployment config's spec that says which one it has.
-pub(crate) const AUTOSCALER: &str = "autoscaler";
 
 /// An autoscaler as its file says it.
 #[derive(Clone, Debug, PartialEq, Eq)]

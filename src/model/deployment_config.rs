@@ -14,6 +14,11 @@ use super::trial::{AbParams, BlueGreenParams, CanaryParams, CanaryStep, DEFAULT_
 /// The most pods of one deployment config: what one machine was measured with, and a number that is rather mistyped beyond.
 pub const MOST_REPLICAS: u32 = 1000;
 
+/// The field of a spec that says which autoscaler says how many pods serve; stages write it, and no file.
+pub const AUTOSCALER: &str = "autoscaler";
+/// Where that is in a deployment config.
+pub const AUTOSCALER_POINTER: &str = "/spec/autoscaler";
+
 /// `DeploymentConfigSpec`, read from content whose defaults are applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::model::cause::{Cause, in_words};
-use crate::model::deployment_config::DeploymentConfigSpec;
+use crate::model::deployment_config::{AUTOSCALER_POINTER, DeploymentConfigSpec};
 use crate::model::object::{Kind, Object};
 use crate::model::outcome::Status;
 use crate::model::plan::{Change, Decision, Difference, PAUSED, QUARANTINED};
@@ -21,8 +21,6 @@ use crate::plan::{generated, trigger};
 const TEMPLATE: &str = "/spec/template";
 /// The one value that is changed without a new version.
 const REPLICAS: &str = "/spec/replicas";
-/// What says how many pods there are in place of the file.
-const AUTOSCALER: &str = "/spec/autoscaler";
 /// What helps where no trigger deploys it.
 const BY_HAND: &str = "`launchway rollout latest` deploys it";
 /// Which pods belong to it.
@@ -141,7 +139,7 @@ fn judge(
 ) -> (Decision, String, Vec<Cause>) {
     let without_version = |decision, cause: String| (decision, cause, Vec::new());
     let in_template = |reason: &Difference| reason.pointer.starts_with(TEMPLATE);
-    let is_replicas = |reason: &Difference| reason.pointer == REPLICAS || reason.pointer == AUTOSCALER;
+    let is_replicas = |reason: &Difference| reason.pointer == REPLICAS || reason.pointer == AUTOSCALER_POINTER;
     // What its record says already may never have been deployed.
     let is_recorded = applied.attempted.is_none() && applied.object.digest == declared.digest;
     if reasons.iter().any(in_template) {

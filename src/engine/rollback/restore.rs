@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::manifest::digest;
 use crate::manifest::metadata::SERVICE_LABEL;
+use crate::model::deployment_config::{AUTOSCALER, AUTOSCALER_POINTER};
 use crate::model::object::Object;
 use crate::model::rollback::RollbackParts;
 use crate::plan::generated;
@@ -24,14 +25,11 @@ use crate::plan::generated;
 /// What belongs to the application, below `spec`.
 const APPLICATION: [&str; 4] = ["template", "replicas", "selector", "selectorExpressions"];
 
-/// What says how many pods there are in place of the file.
-const AUTOSCALER: &str = "/spec/autoscaler";
-
 /// What is declared now, with parts of an earlier version.
 pub(super) fn restore(now: &Object, earlier: &Object, parts: RollbackParts) -> Object {
     let (mut content, before) = (now.content.value(), earlier.content.value());
     if parts.application {
-        let is_autoscaled = content.pointer(AUTOSCALER).is_some();
+        let is_autoscaled = content.pointer(AUTOSCALER_POINTER).is_some();
         let is_left = |field: &&&str| is_autoscaled && **field == "replicas";
         let fields = APPLICATION.iter().filter(|field| !is_left(field));
         fields.for_each(|field| take(&mut content, &before, "spec", field));
@@ -50,12 +48,12 @@ pub(super) fn restore(now: &Object, earlier: &Object, parts: RollbackParts) -> O
 
 /// What was declared earlier, all of it, but for what says now how many pods there are.
 pub(super) fn whole(now: &Object, earlier: &Arc<Object>) -> Arc<Object> {
-    let autoscaler = now.content.at(AUTOSCALER);
-    if autoscaler == earlier.content.at(AUTOSCALER) {
+    let autoscaler = now.content.at(AUTOSCALER_POINTER);
+    if autoscaler == earlier.content.at(AUTOSCALER_POINTER) {
         return Arc::clone(earlier);
     }
     let mut content = earlier.content.value();
-    take(&mut content, &now.content.value(), "spec", "autoscaler");
+    take(&mut content, &now.content.value(), "spec", AUTOSCALER);
     let mut object = Object { autoscaled_at: now.autoscaled_at.clone(), ..Object::clone(earlier) };
     digest::exchange(&mut object, content);
     Arc::new(object)

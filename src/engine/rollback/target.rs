@@ -85,7 +85,8 @@ mod tests {
     use crate::model::ids::Digest;
     use crate::model::outcome::Outcome;
 
-    /// A history as a line: `C` is complete, `F` failed, `S` failed and serves all the same, `A` is what serves again, `.` was pruned; version 1 first, version *n* of revision *n*.
+    /// A history as a line: `C` is complete, `F` failed, `S` failed and serves all the same, `A` is what serves again, `.` was pruned;
+    /// version 1 first, version *n* of revision *n*.
     fn history(line: &str) -> Vec<Past> {
         let past = |(place, phase): (usize, char)| {
             let version = u32::try_from(place + 1).expect("a short line");

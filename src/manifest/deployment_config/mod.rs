@@ -9,14 +9,13 @@ mod trigger;
 
 use serde_json::Value;
 
-use super::autoscaler::AUTOSCALER;
 use super::findings::Findings;
 use super::pod_template;
 use super::shape::deployment_config::DEPLOYMENT_CONFIG;
 use super::shape::{Strictness, check};
 use super::stage_context::{Runtime, Terms};
 use super::{metadata, names};
-use crate::model::deployment_config::DeploymentConfigSpec;
+use crate::model::deployment_config::{AUTOSCALER, DeploymentConfigSpec};
 
 pub(crate) use defaults::write_out_pauses;
 pub(crate) use hook::hooks;

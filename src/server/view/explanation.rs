@@ -396,7 +396,6 @@ mod tests {
     use crate::model::object::{Location, Object};
     use crate::model::plan::{PAUSED, PassedContent};
     use crate::model::project::Procedure;
-    use crate::model::run::SequenceRun;
     use crate::model::shipyard::Shipyard;
     use crate::model::state::{Attempt, Version};
     use crate::model::time::Timestamp;

@@ -107,9 +107,7 @@ impl Pods {
         self.promise_what_answers();
         Ok(self.once(&deeds, &pods).and_then(|()| one_hook(&pods)).and_then(|()| one_stage(&pods)))
     }
-}
 
-impl Pods {
     /// What a hook or a task does is done once: nothing starts its pod a second time.
     fn once(&mut self, deeds: &[Deed], pods: &[ObservedPod]) -> Result<(), Violation> {
         let started = deeds.iter().filter_map(|deed| if let Deed::Started(pod) = deed { Some(pod) } else { None });
