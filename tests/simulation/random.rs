@@ -56,8 +56,18 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// How every story ends: all is well again, the head is brought up, and then what the files say.
-const END: &str = "finish\nheal shop-\nrelease\nup\nsync\npass 11m\nfinish\npass 11m\npush\npass 11m\nfinish\npass 11m\nsync\npass 11m\ncheck\n";
+/// How every story ends: all is well again, what failed may be deployed again, the head is brought up, and then what the files say.
+const END: &str = "finish\nheal shop-\nrelease\nrelease dev/web\nrelease dev/api\nup\nsync\npass 11m\nfinish\npass 11m\npush\npass 11m\nfinish\npass 11m\nsync\npass 11m\ncheck\n";
+
+/// Tells a story to its end.
+async fn tell(lines: &[String]) -> launchway::error::Result<()> {
+    let story = format!(
+        "shipyard dev:deployment,test production\ntask test retries=1\ndeclare web image=a\n{}\n{END}",
+        lines.join("\n")
+    );
+    let folder = crate::folder();
+    script::play(&story, folder.path()).await.map(drop)
+}
 
 #[test]
 fn the_head_is_what_runs_in_the_end() {
@@ -65,15 +75,24 @@ fn the_head_is_what_runs_in_the_end() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
     let told = TestRunner::new(config).run(&prop::collection::vec(line(), 1..30), |lines| {
-        let story = format!(
-            "shipyard dev:deployment,test production\ntask test retries=1\ndeclare web image=a\n{}\n{END}",
-            lines.join("\n")
-        );
-        let folder = crate::folder();
-        let told = runtime.block_on(script::play(&story, folder.path()));
-        told.map(|_| ()).map_err(|failure| TestCaseError::fail(format!("{failure:#}")))
+        runtime.block_on(tell(&lines)).map_err(|failure| TestCaseError::fail(format!("{failure:#}")))
     });
     if let Err(error) = told {
         panic!("{error}");
     }
+}
+
+/// What failed, was taken back, and is declared again waits for a person: to say that all is well again is not enough.
+#[tokio::test]
+async fn what_was_quarantined_is_what_runs_once_a_person_lets_it() {
+    let lines = [
+        "declare web image=a\npush",
+        "settle",
+        "hang shop-dev/web-",
+        "declare web image=b\npush",
+        "pass 11m",
+        "declare web image=a\npush",
+        "declare web image=b\npush",
+    ];
+    tell(&lines.map(str::to_owned)).await.unwrap();
 }
