@@ -47,6 +47,18 @@ impl Visits {
         let answers = self.answers.lock().unwrap();
         100 * answers.get(version).copied().unwrap_or_default() / answers.values().sum::<usize>()
     }
+
+    /// Waits until a version has its part, give or take five percent. What a commit says of it is what is wanted: the
+    /// service follows a moment later.
+    fn meet(&self, version: &str, weight: usize) {
+        let near = || self.part(version).abs_diff(weight) <= 5;
+        eventually(&format!("{weight} % of the visitors meet version {version}"), near);
+    }
+
+    /// Waits until nobody meets another version.
+    fn all_meet(&self, version: &str) {
+        eventually(&format!("all visitors meet version {version}"), || self.part(version) == 100);
+    }
 }
 
 fn ask(
@@ -135,19 +147,17 @@ fn a_canary_gets_its_part_and_then_everything() {
     while_visitors_come(strategy, |world, visits| {
         let commit = push(world, strategy, "two");
         told(world, &commit, "at step 1 of 1 with 20 % of the traffic");
-        let part = visits.part("two");
-        assert!((15..=25).contains(&part), "{part} %");
+        visits.meet("two", 20);
         let listed = world.tell(&["get", "dc"]);
         assert!(listed.contains("1 (80 %), 2 (20 %)"), "{listed}");
         let why = world.run(&["why", "dc/web"]);
         assert!(String::from_utf8_lossy(&why.stdout).contains("launchway rollout resume dc/web"), "{why:?}");
         world.kill();
         world.start();
-        let part = visits.part("two");
-        assert!((15..=25).contains(&part), "{part} % after the daemon was killed");
+        visits.meet("two", 20);
         assert!(world.tell(&["rollout", "resume", "dc/web"]).contains("resumed"));
         world.status(&commit, "launchway/default", "success");
-        assert_eq!(visits.part("two"), 100);
+        visits.all_meet("two");
     });
 }
 
@@ -166,8 +176,7 @@ fn the_shipyard_makes_a_canary_of_what_says_nothing_of_one() {
         let files = [("shipyard.yaml", &*shipyard("canary")), ("web.yaml", &*server(world, own, "two"))];
         let commit = world.git.push_files(&files);
         told(world, &commit, "at step 1 of 2 with 10 % of the traffic");
-        let part = visits.part("two");
-        assert!((5..=15).contains(&part), "{part} %");
+        visits.meet("two", 10);
         let described = world.tell(&["describe", "dc/web"]);
         assert!(
             described.contains("Canary, which the stage's deploymentstrategy asks for; its own: Rolling"),
@@ -175,16 +184,15 @@ fn the_shipyard_makes_a_canary_of_what_says_nothing_of_one() {
         );
         world.kill();
         world.start();
-        let part = visits.part("two");
-        assert!((5..=15).contains(&part), "{part} % after the daemon was killed");
+        visits.meet("two", 10);
         for step in ["at step 1 of 2", "at step 2 of 2"] {
             told(world, &commit, step);
             assert!(world.tell(&["rollout", "resume", "dc/web"]).contains("resumed"));
         }
         world.status(&commit, "launchway/default", "success");
-        assert_eq!(visits.part("two"), 100);
+        visits.all_meet("two");
         world.tell(&["rollback", "dc/web"]);
-        eventually("version one is back", || visits.part("one") == 100);
+        visits.all_meet("one");
     });
 }
 
@@ -197,7 +205,7 @@ fn a_canary_that_is_judged_as_bad_meets_nobody_any_more() {
         world.status(&commit, "launchway/default", "failure");
         let told = &world.notes(&commit)["launchway/default/web/analysis-1"];
         assert!(told.1.contains("exit code 3") && told.1.contains("too slow"), "{told:?}");
-        assert_eq!(visits.part("one"), 100);
+        visits.all_meet("one");
     });
 }
 
@@ -215,14 +223,14 @@ fn blue_green_switches_at_once_and_back_at_once() {
         assert_eq!(visits.part("one"), 100, "nobody meets what is not judged yet");
         std::fs::write(world.git.path("judged"), "").unwrap();
         world.status(&commit, "launchway/default", "success");
-        assert_eq!(visits.part("two"), 100);
+        visits.all_meet("two");
         let since = Instant::now();
         world.tell(&["rollout", "undo", "dc/web"]);
         visits.answers.lock().unwrap().clear();
         eventually("version one is back", || visits.answers.lock().unwrap().contains_key("one"));
         let took = since.elapsed();
         assert!(took < Duration::from_secs(10), "{took:?}");
-        assert_eq!(visits.part("one"), 100);
+        visits.all_meet("one");
     });
 }
 
@@ -232,13 +240,11 @@ fn both_sides_of_a_b_stay_until_a_person_promotes_one() {
     while_visitors_come(strategy, |world, visits| {
         let commit = push(world, strategy, "two");
         world.status(&commit, "launchway/default", "success");
-        let part = visits.part("two");
-        assert!((25..=35).contains(&part), "{part} %");
+        visits.meet("two", 30);
         world.kill();
         world.start();
-        let part = visits.part("two");
-        assert!((25..=35).contains(&part), "{part} % after the daemon was killed");
+        visits.meet("two", 30);
         world.tell(&["rollout", "promote", "dc/web"]);
-        eventually("everybody meets the second version", || visits.part("two") == 100);
+        visits.all_meet("two");
     });
 }
