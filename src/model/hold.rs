@@ -89,6 +89,11 @@ impl ProjectHolds {
         Self { project, holds: Vec::new(), lifted: Vec::new(), stopped: Vec::new() }
     }
 
+    /// Whether a person lets a deployment config go on that its file pauses.
+    pub fn has_lifted(&self, config: &ConfigKey) -> bool {
+        self.lifted.iter().any(|lifted| lifted.config == *config)
+    }
+
     /// What is left once something was released.
     #[must_use]
     pub fn after(mut self, release: &Release) -> Self {

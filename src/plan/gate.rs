@@ -38,7 +38,7 @@ pub fn lift(project: &Arc<Project>, lifted: &[Lifted]) -> (Arc<Project>, Vec<Lif
 }
 
 /// The same without `paused`; nothing, if its file does not say it.
-fn unpaused(object: &Object) -> Option<Object> {
+pub fn unpaused(object: &Object) -> Option<Object> {
     let mut object = object.clone();
     let mut content = object.content.value();
     let paused = content.pointer_mut("/spec/paused").filter(|paused| **paused == Value::Bool(true))?;

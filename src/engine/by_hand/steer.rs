@@ -184,7 +184,7 @@ fn pauses(records: &Records, state: &ConfigState) -> Result<Vec<HoldId>, Undecid
 /// Whether what is declared now says `paused`, which nobody has lifted.
 fn is_paused_by_file(records: &Records, state: &ConfigState) -> Result<bool, Undecided> {
     let holds = records.holds.get(&state.key.project)?;
-    let is_lifted = holds.is_some_and(|holds| holds.lifted.iter().any(|lifted| lifted.config == state.key));
+    let is_lifted = holds.is_some_and(|holds| holds.has_lifted(&state.key));
     let newest = Lookup::NewestPlanOf(state.key.project.clone(), state.service.clone());
     let plan = records.plan(newest)?;
     let part = plan.and_then(|plan| plan.stage(&state.key.stage)?.service(&state.service));

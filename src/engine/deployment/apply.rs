@@ -20,7 +20,7 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::wanted::{Progress, Wanted};
 use crate::plan::change::{deletion, object_change};
-use crate::plan::config_change;
+use crate::plan::{config_change, gate};
 
 mod object;
 
@@ -36,7 +36,9 @@ pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) ->
         return Ok(if change.is_held() { deletion(&change.key) } else { change.clone() });
     };
     if change.key.kind == Kind::DeploymentConfig {
-        let mut applied = records.configs.get(&service.config(&change.key.name))?.cloned();
+        let config = service.config(&change.key.name);
+        let object = &let_go(records, &config, object)?;
+        let mut applied = records.configs.get(&config)?.cloned();
         if let Some(state) = &mut applied {
             let run = match state.open_attempt() {
                 Some(attempt) => records.runs.get(&attempt.run)?.and_then(Run::sequence),
@@ -48,6 +50,13 @@ pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) ->
         return Ok(config_change::held_back(config_change::decide(object, applied.as_ref()), came_round));
     }
     Ok(object_change(object, records.objects.get(&place(service, change))?))
+}
+
+/// A deployment config as its file declares it, but for a pause that a person has lifted since.
+fn let_go(records: &Records, config: &ConfigKey, object: &Arc<Object>) -> Result<Arc<Object>, Undecided> {
+    let is_lifted = records.holds.get(&config.project)?.is_some_and(|holds| holds.has_lifted(config));
+    let let_go = is_lifted.then(|| gate::unpaused(object)).flatten();
+    Ok(let_go.map_or_else(|| Arc::clone(object), Arc::new))
 }
 
 /// What is remembered of something that is to be changed.

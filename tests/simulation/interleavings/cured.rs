@@ -2294,6 +2294,22 @@ pub(crate) const CURED: &[Cured] = &[
             push",
     },
     Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a delivery that a pause lets wait has its turn once a person has lifted that, and writes down that it is paused",
+        story: "
+            order 21
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web strategy=Canary steps=10+1s?Abort,50+resume
+            push
+            pass 1s
+            declare web image=d stage=production
+            push
+            pass 1s
+            declare web paused=true
+            push",
+    },
+    Cured {
         invariant: Invariant::ServicesLead,
         because: "a service that may lead to what a lost store has left stays, and nobody asks again once that is replaced",
         story: "

@@ -7,12 +7,14 @@ use crate::engine::fixtures::{
     Made, Memory, attempted, change as planned, declared, delivery, deployed, deploying, deployment, object, refused,
     sequence as run, service, serving, version, web,
 };
+use crate::model::hold::{Lifted, ProjectHolds};
 use crate::model::ids::Destination;
 use crate::model::object::{Location, ObjectKey};
 use crate::model::run::SequenceState;
 use crate::model::state::ObjectState;
 use crate::model::state::Scaled;
 use crate::model::wanted::Target;
+use crate::testing::world;
 
 mod hands;
 mod start;
@@ -70,6 +72,19 @@ fn a_change_is_decided_again_on_what_is_applied_now() {
         let held = Change { decision: Decision::Wait, cause: "hold h1 by bob: sale".into(), ..asked };
         assert_eq!(again(&memory, &held).decision, expected, "{now}, and it was held when it was planned");
     }
+}
+
+#[test]
+fn what_a_person_has_let_go_meanwhile_is_paused_no_longer() {
+    let paused = world::deployment_config("web", "b", 1, json!({"paused": true})).into();
+    let asked = planned(Decision::Wait, &paused);
+    let memory = Memory::default().with(serving(1, "a"));
+    let waits = again(&memory, &asked);
+    assert_eq!((waits.decision, waits.object), (Decision::Wait, Some(paused)));
+    let lifted = vec![Lifted { config: web(), by: "ann".into(), since: Timestamp(0) }];
+    let goes_on = again(&memory.with(ProjectHolds { lifted, ..ProjectHolds::none("shop".into()) }), &asked);
+    let declared = world::deployment_config("web", "b", 1, json!({"paused": false})).into();
+    assert_eq!((goes_on.decision, goes_on.object), (Decision::Deploy, Some(declared)));
 }
 
 #[test]
