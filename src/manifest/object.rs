@@ -2,23 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::autoscaler::Autoscaler;
 use super::content_trigger::Followed;
 use super::findings::{Findings, Moved};
-use super::pod_template::{items, references, text_at};
+use super::pod_template::references::{self, Reference};
+use super::pod_template::{items, text_at};
 use super::problem::{NOT_APPLIED, Problem};
 use super::program::{self, Place, ProgramUse};
 use super::shape::nearest;
-use super::stage_context::{Runtime, StageContext, Stages, Terms};
+use super::stage_context::{Runtime, StageContext, Stages, Terms, is_for};
 use super::template::{self, Expanded, Generated};
 use super::yaml::Document;
 use super::{
     autoscaler, content_trigger, core, deployment, deployment_config, foreign, image_stream, image_trigger, metadata,
     slip, task,
 };
-use crate::model::ids::ServiceName;
+use crate::model::ids::{ServiceName, StageName};
 use crate::model::object::{Kind, Location, ObjectKey};
 use crate::model::project::TaskDefinition;
 
@@ -35,11 +36,21 @@ pub(crate) struct Declared {
     pub(crate) images: Vec<ImageUse>,
     pub(crate) programs: Vec<ProgramUse>,
     pub(crate) links: Links,
+    /// The objects without which its pods do not start.
+    pub(crate) needs: Vec<Need>,
     /// The tags that its image triggers follow, and where it says so.
     pub(crate) follows: Vec<Follows>,
     /// What it follows the content of.
     pub(crate) follows_content: Followed,
     pub(crate) stages: Stages,
+}
+
+/// An object without which pods do not start.
+#[derive(Debug)]
+pub(crate) struct Need {
+    pub(crate) key: ObjectKey,
+    /// Where it is named first.
+    pub(crate) location: Location,
 }
 
 /// A tag that an image trigger follows.
@@ -72,7 +83,16 @@ pub(crate) struct DeclaredTask {
     pub(crate) definition: TaskDefinition,
     pub(crate) image: Option<ImageUse>,
     pub(crate) program: Option<ProgramUse>,
+    /// The objects without which its pod does not start.
+    pub(crate) needs: Vec<Need>,
     pub(crate) stages: Stages,
+}
+
+impl DeclaredTask {
+    /// Whether it is for a stage that has its file.
+    pub(crate) fn runs_in(&self, stage: &StageName) -> bool {
+        is_for(&self.stages, stage) && self.definition.runs_in(stage)
+    }
 }
 
 /// A value that is read as an object, and all that is known of it besides.
@@ -219,14 +239,26 @@ impl Declarations {
         };
         let name = text_at(&content, "/metadata/name").to_owned();
         if !findings.has_errors() {
-            let links = links(&content, &kind, &name);
+            let references = references(&content, &kind);
+            let needs = needs(&references, findings);
+            let links = links(&content, &kind, &name, references);
             let follows = follows(&content, &kind, findings);
             let (location, stages) = (findings.location(""), source.stages.clone());
             if let Some(generated) = &source.generated {
                 generated.mark(&mut content);
             }
             let key = ObjectKey { kind, name };
-            self.objects.push(Declared { key, location, images, programs, links, follows, follows_content, stages });
+            self.objects.push(Declared {
+                key,
+                location,
+                images,
+                programs,
+                links,
+                needs,
+                follows,
+                follows_content,
+                stages,
+            });
             self.contents.push(content);
         }
     }
@@ -241,8 +273,9 @@ impl Declarations {
         });
         let name = text_at(content, "/metadata/name").to_owned();
         if !findings.has_errors() {
+            let needs = needs(&references::of_variables(content, "/spec"), findings);
             let stages = source.stages.clone();
-            self.tasks.push(DeclaredTask { name, definition, image, program, stages });
+            self.tasks.push(DeclaredTask { name, definition, image, program, needs, stages });
         }
     }
 }
@@ -353,24 +386,42 @@ fn follows(content: &Value, kind: &Kind, findings: &Findings<'_>) -> Vec<Follows
     followed.map(|it| Follows { location: at(it.index), stream: it.stream, tag: it.tag }).collect()
 }
 
-fn links(content: &Value, kind: &Kind, name: &str) -> Links {
+/// The places where a deployment config names objects that its pods, hooks or deployer read.
+fn references(content: &Value, kind: &Kind) -> Vec<Reference> {
+    if *kind != Kind::DeploymentConfig {
+        return Vec::new();
+    }
+    let mut found = references::of_template(content, "/spec/template");
+    let spec = content.get("spec").unwrap_or(&Value::Null);
+    for (pointer, _) in deployment_config::hooks(spec) {
+        found.extend(references::of_variables(content, &format!("/spec{pointer}")));
+        found.extend(references::of_variables(content, &format!("/spec{pointer}/execNewPod")));
+    }
+    found.extend(references::of_environment(content, &format!("{DEPLOYER}/environment")));
+    found
+}
+
+/// Each object that pods do not start without, once.
+fn needs(references: &[Reference], findings: &Findings<'_>) -> Vec<Need> {
+    let mut needs: Vec<Need> = Vec::new();
+    for Reference { key, pointer, .. } in references.iter().filter(|reference| !reference.optional) {
+        if needs.iter().all(|need| need.key != *key) {
+            needs.push(Need { key: key.clone(), location: findings.location(pointer) });
+        }
+    }
+    needs
+}
+
+fn links(content: &Value, kind: &Kind, name: &str, references: Vec<Reference>) -> Links {
     let label = metadata::label(content, metadata::SERVICE_LABEL).map(ServiceName::new);
     match kind {
         Kind::DeploymentConfig => {
-            let mut found = content.pointer("/spec/template").map(references::of).unwrap_or_default();
-            let spec = content.get("spec").unwrap_or(&Value::Null);
-            for (_, hook) in deployment_config::hooks(spec) {
-                references::add_variables(&mut found, hook);
-                references::add_variables(&mut found, hook.get("execNewPod").unwrap_or(&Value::Null));
-            }
-            let environment = content.pointer(&format!("{DEPLOYER}/environment")).unwrap_or(&Value::Null);
-            references::add_variables(&mut found, &json!({"env": environment}));
             let streams = image_trigger::followed(content).into_iter().map(|followed| followed.stream);
-            found.extend(streams.map(|name| ObjectKey { kind: Kind::ImageStream, name }));
+            let streams = streams.map(|name| ObjectKey { kind: Kind::ImageStream, name });
             Links {
                 service: label.or_else(|| Some(ServiceName::new(name))),
                 pod_labels: text_map(content.pointer("/spec/template/metadata/labels")),
-                references: found,
+                references: references.into_iter().map(|reference| reference.key).chain(streams).collect(),
                 ..Links::default()
             }
         }

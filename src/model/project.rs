@@ -268,11 +268,16 @@ impl TaskDefinition {
     ) -> Vec<&'a Self> {
         let fits = |it: &&Self| {
             (it.services.is_empty() || service.is_some_and(|service| it.services.contains(service)))
-                && (it.stages.is_empty() || it.stages.contains(stage))
+                && it.runs_in(stage)
                 && it.is_for(task)
         };
         let fitting: Vec<&Self> = definitions.iter().filter(fits).collect();
         fitting.iter().filter(|it| !fitting.iter().any(|other| other.wins_over(it))).copied().collect()
+    }
+
+    /// Whether it is for a stage, by name or because it names none.
+    pub fn runs_in(&self, stage: &StageName) -> bool {
+        self.stages.is_empty() || self.stages.contains(stage)
     }
 
     /// Whether a task has the properties that it is for.

@@ -1,40 +1,66 @@
 //! Which objects a pod template reads.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
-use super::{CONTAINER_LISTS, items, text_at};
+use super::{CONTAINER_LISTS, items};
 use crate::model::object::{Kind, ObjectKey};
 
-/// The ConfigMaps, Secrets and claims that a template names.
-pub(crate) fn of(template: &Value) -> BTreeSet<ObjectKey> {
-    let mut found = BTreeSet::new();
-    for (_, volume) in items(template, "/spec/volumes") {
-        add(&mut found, Kind::ConfigMap, text_at(volume, "/configMap/name"));
-        add(&mut found, Kind::Secret, text_at(volume, "/secret/secretName"));
-        add(&mut found, Kind::PersistentVolumeClaim, text_at(volume, "/persistentVolumeClaim/claimName"));
-    }
-    for (_, container) in CONTAINER_LISTS.iter().flat_map(|list| items(template, list)) {
-        add_variables(&mut found, container);
+/// What holds the name of an object: the kind of that, the field that holds it, and the name's field there.
+type Holder = (Kind, &'static str, &'static str);
+
+const VOLUMES: [Holder; 3] = [
+    (Kind::ConfigMap, "configMap", "name"),
+    (Kind::Secret, "secret", "secretName"),
+    (Kind::PersistentVolumeClaim, "persistentVolumeClaim", "claimName"),
+];
+const VARIABLES: [Holder; 2] =
+    [(Kind::ConfigMap, "valueFrom/configMapKeyRef", "name"), (Kind::Secret, "valueFrom/secretKeyRef", "name")];
+const SOURCES: [Holder; 2] = [(Kind::ConfigMap, "configMapRef", "name"), (Kind::Secret, "secretRef", "name")];
+
+/// One place that names a ConfigMap, a Secret or a claim.
+#[derive(Debug)]
+pub(crate) struct Reference {
+    pub(crate) key: ObjectKey,
+    /// Where the name stands, from whatever holds the places that were searched.
+    pub(crate) pointer: String,
+    /// Whether a pod starts without it.
+    pub(crate) optional: bool,
+}
+
+/// The ConfigMaps, Secrets and claims that the template at a pointer of `holder` names.
+pub(crate) fn of_template(holder: &Value, template: &str) -> Vec<Reference> {
+    let mut found = in_list(holder, &format!("{template}/spec/volumes"), &VOLUMES);
+    for list in CONTAINER_LISTS.map(|list| format!("{template}{list}")) {
+        let containers = items(holder, &list);
+        found.extend(containers.flat_map(|(index, _)| of_variables(holder, &format!("{list}/{index}"))));
     }
     found
 }
 
-/// The ConfigMaps and Secrets that the variables of a container or hook name.
-pub(crate) fn add_variables(found: &mut BTreeSet<ObjectKey>, container: &Value) {
-    for (_, variable) in items(container, "/env") {
-        add(found, Kind::ConfigMap, text_at(variable, "/valueFrom/configMapKeyRef/name"));
-        add(found, Kind::Secret, text_at(variable, "/valueFrom/secretKeyRef/name"));
-    }
-    for (_, source) in items(container, "/envFrom") {
-        add(found, Kind::ConfigMap, text_at(source, "/configMapRef/name"));
-        add(found, Kind::Secret, text_at(source, "/secretRef/name"));
-    }
+/// The ConfigMaps and Secrets that the variables of the container or hook at a pointer of `holder` name.
+pub(crate) fn of_variables(holder: &Value, container: &str) -> Vec<Reference> {
+    let mut found = of_environment(holder, &format!("{container}/env"));
+    found.extend(in_list(holder, &format!("{container}/envFrom"), &SOURCES));
+    found
 }
 
-fn add(found: &mut BTreeSet<ObjectKey>, kind: Kind, name: &str) {
-    if !name.is_empty() {
-        found.insert(ObjectKey { kind, name: name.to_owned() });
-    }
+/// The ConfigMaps and Secrets that the list of variables at a pointer of `holder` names.
+pub(crate) fn of_environment(holder: &Value, list: &str) -> Vec<Reference> {
+    in_list(holder, list, &VARIABLES)
+}
+
+fn in_list(holder: &Value, list: &str, holders: &[Holder]) -> Vec<Reference> {
+    let read = |item: &Value, (kind, field, name): &Holder, index: usize| {
+        let reference = item.pointer(&format!("/{field}"))?;
+        let named = reference.get(name)?.as_str().filter(|name| !name.is_empty())?;
+        Some(Reference {
+            key: ObjectKey { kind: kind.clone(), name: named.to_owned() },
+            pointer: format!("{list}/{index}/{field}/{name}"),
+            optional: reference.get("optional").and_then(Value::as_bool).unwrap_or(false),
+        })
+    };
+    let read_all = |(index, item): (usize, &Value)| -> Vec<Reference> {
+        holders.iter().filter_map(|holder| read(item, holder, index)).collect()
+    };
+    items(holder, list).flat_map(read_all).collect()
 }

@@ -13,9 +13,10 @@ use crate::manifest::digest;
 use crate::manifest::discover::is_under;
 use crate::manifest::image_circle::Steps;
 use crate::manifest::image_trigger::{self, Bring, Streams};
-use crate::manifest::object::{Declared, Follows};
+use crate::manifest::object::{Declared, Follows, Need};
 use crate::manifest::problem::Problem;
 use crate::manifest::service;
+use crate::manifest::shape::nearest;
 use crate::manifest::stage_context::{Runtime, is_for};
 use crate::model::ids::{Destination, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
@@ -85,6 +86,10 @@ fn stage(
     bring_images(stage, &declared, &mut objects, (&destination, before), problems);
     bring_content(&declared, &mut objects);
     leave_numbers(autoscalers, &stage.name, &mut objects, before, problems);
+    let of_tasks = in_stage().flat_map(|file| &file.parsed.declarations.tasks);
+    let of_tasks = of_tasks.filter(|task| task.runs_in(&stage.name)).flat_map(|task| &task.needs);
+    let needs = declared.iter().flat_map(|declared| &declared.needs).chain(of_tasks);
+    problems.extend(undeclared(stage, needs, &objects));
     let tasks = tasks(stage, layout, in_stage(), problems);
     StageContent {
         name: stage.name.clone(),
@@ -148,6 +153,25 @@ fn bring_images(
         objects.insert(shared(brought, before));
     }
     problems.extend(steps.problems(&streams));
+}
+
+/// What pods need and nothing brings: on the local runtime only files declare objects.
+fn undeclared<'a>(stage: &StageLayout, needs: impl Iterator<Item = &'a Need>, objects: &StageObjects) -> Vec<Problem> {
+    if stage.context.terms.runtime != Runtime::Local {
+        return Vec::new();
+    }
+    let problem = |Need { key, location }: &Need| {
+        let (kind, name) = (key.kind.name(), &key.name);
+        let message = format!("stage `{}` declares no {kind}/{name}, without which no pod starts here", stage.name);
+        let alike = objects.iter().filter(|object| object.key.kind == key.kind);
+        let hint = match nearest(name, alike.map(|object| object.key.name.as_str())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if key.kind == Kind::PersistentVolumeClaim => "declare it".to_owned(),
+            None => "declare it, or write `optional: true` beside its name".to_owned(),
+        };
+        Problem::error(location, "not-found", message).warning().hint(hint)
+    };
+    needs.filter(|need| objects.get(&need.key).is_none()).map(problem).collect()
 }
 
 /// The known object, if that is the same.
@@ -253,8 +277,10 @@ fn declares_alike(was: &Resolved, is: &Resolved) -> bool {
     if was.objects.iter().chain(&is.objects).any(reaches_out) {
         return false;
     }
-    let same =
-        |(was, is): (&Declared, &Declared)| was.key == is.key && was.links == is.links && was.stages == is.stages;
+    let needs = |object: &Declared| object.needs.iter().map(|need| need.key.clone()).collect::<BTreeSet<_>>();
+    let same = |(was, is): (&Declared, &Declared)| {
+        was.key == is.key && was.links == is.links && needs(was) == needs(is) && was.stages == is.stages
+    };
     was.tasks.is_empty()
         && is.tasks.is_empty()
         && was.autoscalers.is_empty()

@@ -7,7 +7,6 @@ use super::assemble::twice;
 use super::file::Resolved;
 use super::layout::{Layout, StageLayout};
 use crate::manifest::problem::Problem;
-use crate::manifest::stage_context::is_for;
 use crate::model::ids::ServiceName;
 use crate::model::project::TaskDefinition;
 use crate::model::shipyard::Task;
@@ -26,8 +25,7 @@ pub(super) fn tasks<'a>(
                 let message = format!("the task `{}` is for a stage `{unknown}`, which does not exist", declared.name);
                 problems.push(Problem::error(&definition.location, "not-found", message).warning());
             }
-            let is_left_out = !definition.stages.is_empty() && !definition.stages.contains(&stage.name);
-            if is_left_out || !is_for(&declared.stages, &stage.name) {
+            if !declared.runs_in(&stage.name) {
                 continue;
             }
             problems.extend(is_for_nothing(layout, &declared.name, definition));

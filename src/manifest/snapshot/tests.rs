@@ -581,6 +581,33 @@ fn an_autoscaler_takes_the_number_of_pods_out_of_the_hands_of_its_target() {
     }
 }
 
+#[test]
+fn what_pods_need_and_no_file_declares_is_told_where_it_is_named() {
+    let reading = |more: &str| config("web", "git:web").replace("image:", &format!("{more}\n        image:"));
+    let task = "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {name: test}\nspec: {image: 'git:web', command: [a], \
+                env: [{name: A, valueFrom: {secretKeyRef: {name: keys, key: a}}}]}\n";
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colours}\n";
+    let told = |web: &str, more: &str| {
+        let mut tree = shop();
+        tree.set("deploy/web.yaml", Some(web));
+        tree.set("more.yaml", Some(more));
+        messages(&tree.read())
+    };
+    let missing = told(&reading("envFrom: [{configMapRef: {name: colors}}, {secretRef: {name: keys}}]"), map);
+    let expected = [
+        "deploy/web.yaml:11:41: warning: stage `default` declares no ConfigMap/colors, without which no pod starts here (did \
+         you mean `colours`?)",
+        "deploy/web.yaml:11:70: warning: stage `default` declares no Secret/keys, without which no pod starts here (declare \
+         it, or write `optional: true` beside its name)",
+    ];
+    assert_eq!(missing, expected);
+    let of_task = told(&reading(""), task);
+    assert!(of_task.len() == 1 && of_task[0].starts_with("more.yaml:4:"), "{of_task:#?}");
+    for fine in ["[{configMapRef: {name: colours}}]", "[{configMapRef: {name: colors, optional: true}}]"] {
+        assert_eq!(told(&reading(&format!("envFrom: {fine}")), map), [] as [&str; 0], "{fine}");
+    }
+}
+
 /// Paths and contents from which histories are drawn: each path may be absent or hold one of the texts.
 fn possibilities() -> Vec<(&'static str, Vec<String>)> {
     let project =
@@ -591,6 +618,7 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
         "metadata: {name: web}",
         "metadata: {name: web, annotations: {launchway.dev/trigger-on: 'configmaps, git:lib, git:web/*.py, git:README.md'}}",
     );
+    let optional = reading.replace("{name: m}", "{name: m, optional: true}");
     let tool = reading.replace("envFrom:", "command: [bin/tool]\n        envFrom:");
     let task =
         "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {name: test}\nspec: {image: 'git:web', command: [a]}\n";
@@ -611,7 +639,15 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
         ("shipyard.yaml", vec![SHIPYARD.into(), SHIPYARD.replace("production", "live"), "x: 1".into()]),
         (
             "d/web.yaml",
-            vec![config("web", "git:web"), config("web", "git:lib"), config("api", "git:web"), reading, tool, follows],
+            vec![
+                config("web", "git:web"),
+                config("web", "git:lib"),
+                config("api", "git:web"),
+                reading,
+                tool,
+                follows,
+                optional,
+            ],
         ),
         (
             "d/service.yaml",
@@ -634,7 +670,7 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
 }
 
 fn history() -> impl Strategy<Value = Vec<Vec<(usize, Option<usize>)>>> {
-    let change = (0..possibilities().len(), proptest::option::weighted(0.8, 0..6usize));
+    let change = (0..possibilities().len(), proptest::option::weighted(0.8, 0..8usize));
     proptest::collection::vec(proptest::collection::vec(change, 1..6), 1..6)
 }
 
