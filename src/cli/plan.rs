@@ -137,7 +137,14 @@ fn refused(to: &CommitId, problems: Vec<manifest::Problem>) -> Result<PlanView> 
 }
 
 fn empty(to: &CommitId) -> PlanView {
-    PlanView { from: None, to: to.to_string(), digest: String::new(), problems: Vec::new(), changes: Vec::new() }
+    PlanView {
+        from: None,
+        to: to.to_string(),
+        digest: String::new(),
+        problems: Vec::new(),
+        changes: Vec::new(),
+        carried_by: BTreeSet::new(),
+    }
 }
 
 fn as_values(problems: &[manifest::Problem]) -> Result<Vec<serde_json::Value>> {
@@ -236,15 +243,26 @@ fn human(plan: &PlanView) -> String {
         }
         text.push_str(&human_change(change));
     }
-    if plan.changes.is_empty() {
-        text.push_str("Nothing to do.\n");
-    }
+    text.push_str(&rest(plan));
     let warnings = plan.problems.iter().filter(|problem| problem["severity"] == "warning");
     for warning in warnings {
         let part = |name: &str| warning[name].as_str().unwrap_or_default().to_owned();
         text.push_str(&format!("warning: {}:{}: {}\n", part("file"), warning["line"], part("message")));
     }
     text
+}
+
+/// What is to be said where there is nothing to do, and of what is under way.
+fn rest(plan: &PlanView) -> String {
+    let carriers: Vec<String> =
+        plan.carried_by.iter().map(|commit| CommitId::new(commit.as_str()).short().to_owned()).collect();
+    let under_way = format!("what is under way with the delivery of {}", carriers.join(", "));
+    match (plan.changes.is_empty(), carriers.is_empty()) {
+        (true, true) => "Nothing to do.\n".to_owned(),
+        (true, false) => format!("Nothing to do beside {under_way}.\n"),
+        (false, true) => String::new(),
+        (false, false) => format!("This comes beside {under_way}.\n"),
+    }
 }
 
 fn human_change(change: &ChangeView) -> String {

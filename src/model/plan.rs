@@ -200,6 +200,11 @@ impl Change {
         self.decision == Decision::Wait && self.cause.starts_with(CAME_ROUND)
     }
 
+    /// Whether it waits because Git was rolled back from it: a person may let it be deployed again.
+    pub fn is_quarantined(&self) -> bool {
+        self.decision == Decision::Wait && self.cause.starts_with(QUARANTINED)
+    }
+
     /// The kind in which the object is or was declared.
     pub fn kind(&self) -> Kind {
         let declared = self.object.as_ref().map(|object| object.declared_kind());

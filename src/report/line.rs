@@ -41,6 +41,8 @@ pub(super) enum Next {
     Approve,
     /// A person deploys this deployment config all the same, which hooks would deploy again and again.
     Latest(String),
+    /// A person lets this deployment config be deployed again, whose content was rolled back.
+    Release(String),
     /// A person pushes what is missing.
     Push,
     /// A person starts the stage.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::iter;
 
 use crate::model::hold::{Hold, HoldKind, ProjectHolds};
-use crate::model::ids::{RepositoryName, ServiceName, StageName};
+use crate::model::ids::{ConfigKey, RepositoryName, ServiceName, StageName};
 use crate::model::state::{ConfigState, RepositoryState, RevisionState};
 use crate::report::line::Next;
 use crate::report::status::Facts;
@@ -145,14 +145,15 @@ impl Around<'_> {
             // What was let go is about to be planned anew.
             Next::Paused(target) => {
                 let name = target.split_once('/').map_or(&**target, |(_, name)| name);
-                let is_it = |(stage, config): (&StageName, &String)| stage == &open.stage && config == name;
-                self.holds.lifted.iter().any(|lifted| is_it((&lifted.config.stage, &lifted.config.name)))
+                let (project, stage) = (self.holds.project.clone(), open.stage.clone());
+                self.holds.has_lifted(&ConfigKey { project, stage, name: name.to_owned() })
             }
             Next::Nothing
             | Next::Another
             | Next::Resume(_)
             | Next::Approve
             | Next::Latest(_)
+            | Next::Release(_)
             | Next::Push
             | Next::ByHand
             | Next::Event => false,
@@ -180,6 +181,11 @@ impl Around<'_> {
             }
             Next::Latest(target) => {
                 let hint = format!("`launchway rollout latest {target} -s {stage}` deploys it once");
+                Some(Wait { kind: WaitKind::Plan, message: place, hint })
+            }
+            Next::Release(target) => {
+                let hint =
+                    format!("`launchway release {target} -s {stage}` lets it be deployed again, as does a change");
                 Some(Wait { kind: WaitKind::Plan, message: place, hint })
             }
             Next::Push => Some(Wait { kind: WaitKind::Plan, message: place, hint: "push what it lacks".to_owned() }),

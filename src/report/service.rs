@@ -178,6 +178,7 @@ fn waits_in_file(change: &Change) -> Next {
     match change.target() {
         target if change.is_paused() => Next::Paused(target),
         target if change.came_round() => Next::Latest(target),
+        target if change.is_quarantined() => Next::Release(target),
         _ => Next::Push,
     }
 }

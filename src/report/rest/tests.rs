@@ -112,6 +112,7 @@ fn what_only_a_person_moves_is_at_rest_and_what_follows_it_too() {
         (&lifted, vec![paused(), follows()], None),
         (&nothing, vec![open("dev", Next::Resume("dc/web".into())), follows()], Some(vec!["rollout"])),
         (&nothing, vec![open("dev", Next::Push)], Some(vec!["plan"])),
+        (&nothing, vec![open("dev", Next::Release("dc/web".into()))], Some(vec!["plan"])),
         (&nothing, vec![open("spare", Next::ByHand), follows()], Some(vec!["byHand"])),
         (&nothing, vec![open("spare", Next::Event)], Some(vec!["byHand"])),
         (&nothing, vec![open("spare", Next::ByHand), open("dev", Next::GoesOn)], None),

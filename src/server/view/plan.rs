@@ -1,5 +1,7 @@
 //! Plans, in the shape that `launchway plan -o json` prints.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,6 +13,7 @@ use crate::model::plan::{Change, Decision, Difference, Plan};
 
 /// What a revision would do, or did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct PlanView {
     /// What it was compared with: a commit, or nothing.
     pub from: Option<String>,
@@ -22,6 +25,9 @@ pub struct PlanView {
     pub problems: Vec<Value>,
     /// What changes, stage by stage.
     pub changes: Vec<ChangeView>,
+    /// The revisions whose deliveries, under way, bring a part of what it declares: nothing is left to do about that.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub carried_by: BTreeSet<String>,
 }
 
 /// What happens to one object.
@@ -84,6 +90,7 @@ impl PlanView {
             digest: plan.id.to_string(),
             problems: Vec::new(),
             changes: changes.collect(),
+            carried_by: plan.stages.iter().flat_map(|stage| stage.carried.values()).map(ToString::to_string).collect(),
         }
     }
 }
