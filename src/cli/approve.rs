@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::arguments::Global;
 use super::client::Client;
+use super::here;
 use super::output::{Outcome, Output};
 use super::under_way;
 use crate::control::commands::Done;
@@ -50,6 +51,7 @@ async fn decide(about: &About, approve: bool, global: &Global, output: &mut Outp
     let client = Client::to_act(global).await?;
     let (project, stage) = under_way::place(&about.service, &client, global).await?;
     let About { service, reason, revision } = about.clone();
+    let revision = revision.as_deref().map(here::commit);
     let request = ApprovalRequest { project, stage, service, approve, reason, revision };
     let done: Done = client.post("approvals", &request).await?;
     output.done(&done)

@@ -79,9 +79,14 @@ pub(super) fn exit(revision: &RevisionView) -> Exit {
     if revision.is_good() { Exit::Good } else { Exit::Failed }
 }
 
-/// The lines that were not told yet; `told` remembers them by place.
+/// The lines that were not told yet, warnings first; `told` remembers them by place.
 fn news(told: &mut BTreeMap<String, String>, revision: &RevisionView) -> Vec<String> {
     let mut lines = Vec::new();
+    for warning in &revision.warnings {
+        if told.insert(warning.clone(), warning.clone()).is_none() {
+            lines.push(warning.clone());
+        }
+    }
     for status in &revision.statuses {
         let line = format!("{} {} {}", colored(&status.state), status.place(), status.description);
         if told.insert(status.place(), line.clone()).as_ref() != Some(&line) {
@@ -127,6 +132,12 @@ mod tests {
         assert_eq!(news(&mut told, &revision(&[("a", "pending"), ("b", "pending")])).len(), 2);
         assert_eq!(news(&mut told, &revision(&[("a", "pending"), ("b", "success")])).len(), 1);
         assert_eq!(news(&mut told, &revision(&[("a", "pending"), ("b", "success")])).len(), 0);
+        let warned = RevisionView {
+            warnings: vec!["a.yaml:1:2: warning: x".into()],
+            ..revision(&[("a", "pending"), ("b", "success")])
+        };
+        assert_eq!(news(&mut told, &warned), ["a.yaml:1:2: warning: x"]);
+        assert_eq!(news(&mut told, &warned).len(), 0);
     }
 
     #[test]

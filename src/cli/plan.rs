@@ -143,7 +143,7 @@ fn empty(to: &CommitId) -> PlanView {
         digest: String::new(),
         problems: Vec::new(),
         changes: Vec::new(),
-        carried_by: BTreeSet::new(),
+        carriers: BTreeSet::new(),
     }
 }
 
@@ -247,7 +247,8 @@ fn human(plan: &PlanView) -> String {
     let warnings = plan.problems.iter().filter(|problem| problem["severity"] == "warning");
     for warning in warnings {
         let part = |name: &str| warning[name].as_str().unwrap_or_default().to_owned();
-        text.push_str(&format!("warning: {}:{}: {}\n", part("file"), warning["line"], part("message")));
+        let (line, column) = (&warning["line"], &warning["column"]);
+        text.push_str(&format!("warning: {}:{line}:{column}: {}\n", part("file"), part("message")));
     }
     text
 }
@@ -255,7 +256,7 @@ fn human(plan: &PlanView) -> String {
 /// What is to be said where there is nothing to do, and of what is under way.
 fn rest(plan: &PlanView) -> String {
     let carriers: Vec<String> =
-        plan.carried_by.iter().map(|commit| CommitId::new(commit.as_str()).short().to_owned()).collect();
+        plan.carriers.iter().map(|commit| CommitId::new(commit.as_str()).short().to_owned()).collect();
     let under_way = format!("what is under way with the delivery of {}", carriers.join(", "));
     match (plan.changes.is_empty(), carriers.is_empty()) {
         (true, true) => "Nothing to do.\n".to_owned(),

@@ -187,7 +187,7 @@ fn human(revision: &RevisionView, repository: &RepositoryView) -> String {
     if let Some(problem) = &repository.status_problem {
         text.push_str(&format!("  this cannot be written on the commit: {problem}\n"));
     }
-    for problem in &revision.problems {
+    for problem in revision.problems.iter().chain(&revision.warnings) {
         text.push_str(&format!("  {problem}\n"));
     }
     let mut table = Table::new(["STATE", "CONTEXT", "DESCRIPTION"]);

@@ -222,6 +222,7 @@ impl Progress {
             self.commit = Some(revision.commit.clone());
             self.told.clear();
             output.line(format!("{} {}", revision.commit.short(), revision.subject))?;
+            revision.warnings.iter().try_for_each(|warning| output.line(format!("  {warning}")))?;
         }
         let view = RevisionView::new(revision, &app.query.renderings.told(&*app.driver.store, revision).await?);
         for status in &view.statuses {

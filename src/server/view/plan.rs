@@ -13,7 +13,6 @@ use crate::model::plan::{Change, Decision, Difference, Plan};
 
 /// What a revision would do, or did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct PlanView {
     /// What it was compared with: a commit, or nothing.
     pub from: Option<String>,
@@ -27,7 +26,7 @@ pub struct PlanView {
     pub changes: Vec<ChangeView>,
     /// The revisions whose deliveries, under way, bring a part of what it declares: nothing is left to do about that.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub carried_by: BTreeSet<String>,
+    pub carriers: BTreeSet<String>,
 }
 
 /// What happens to one object.
@@ -90,7 +89,7 @@ impl PlanView {
             digest: plan.id.to_string(),
             problems: Vec::new(),
             changes: changes.collect(),
-            carried_by: plan.stages.iter().flat_map(|stage| stage.carried.values()).map(ToString::to_string).collect(),
+            carriers: plan.stages.iter().flat_map(|stage| stage.carried.values()).map(ToString::to_string).collect(),
         }
     }
 }
