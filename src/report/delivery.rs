@@ -170,6 +170,12 @@ impl<'a> Delivery<'a> {
         self.again + runs.map(attempts).sum::<u32>()
     }
 
+    /// How often sequences ran in a stage for a service that is declared nowhere. Each may change what is said of it.
+    pub(super) fn foreign_attempt(&self, stage: &StageName, service: &ServiceName) -> u32 {
+        let foreign = self.others(stage, service).filter(|run| run.is_foreign);
+        self.again + foreign.map(|run| run.attempt).sum::<u32>()
+    }
+
     /// A stage and those that come before it.
     fn up_to<'b>(&'b self, stage: &'b StageName) -> Vec<&'b StageName> {
         let mut stages = vec![stage];

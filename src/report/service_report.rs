@@ -35,6 +35,8 @@ pub(super) struct StageReport {
     pub(super) steps: Vec<(String, Line)>,
     /// What those say that an earlier attempt had begun, and the last one has not.
     pub(super) unreached: Option<Line>,
+    /// The same of each sequence that delivers nothing, by what its steps begin with.
+    pub(super) unreached_of_others: Vec<(String, Line)>,
     /// What follows on its sequences that deliver nothing, each of which is open.
     pub(super) others: Vec<Next>,
     /// What it waits for that nothing on this revision is going to bring.
@@ -77,8 +79,17 @@ impl ServiceReport {
     }
 }
 
+impl StageReport {
+    /// What a step says that an earlier attempt had begun, and the last one has not.
+    pub(super) fn unreached(&self, step: &str) -> Option<&Line> {
+        let of_other = self.unreached_of_others.iter().find(|(sequence, _)| step.starts_with(sequence));
+        of_other.map(|(_, line)| line).or(self.unreached.as_ref())
+    }
+}
+
 fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) -> StageReport {
     let run = delivery.newest(&stage.stage, name);
+    let attempt = delivery.attempt(&stage.stage, name);
     let mut steps = run.map(|run| step::lines(run, delivery)).unwrap_or_default();
     steps.extend(delivery.others(&stage.stage, name).flat_map(step::of_other));
     StageReport {
@@ -88,10 +99,12 @@ fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) 
             let delivers = |run: &SequenceRun| stage.sequence.as_ref().is_some_and(|it| it.name == run.sequence());
             let foreign = delivery.others(&stage.stage, name).filter(|run| run.is_foreign);
             let foreign = foreign.max_by_key(|run| (delivers(run), run.created_at, &run.id));
-            foreign.map(|run| service::of_run(run, delivery))
+            let attempt = delivery.foreign_attempt(&stage.stage, name);
+            foreign.map(|run| Line { attempt, ..service::of_run(run, delivery) })
         }),
         steps,
-        unreached: run.map(|run| step::not_reached(run, delivery)),
+        unreached: run.map(|run| step::not_reached(run, attempt)),
+        unreached_of_others: delivery.others(&stage.stage, name).map(unreached_of_other).collect(),
         others: delivery
             .others(&stage.stage, name)
             .map(service::next_of)
@@ -99,8 +112,12 @@ fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) 
             .collect(),
         awaited: delivery.awaited(&stage.stage, name).cloned(),
         passed_over: run.is_none() && delivery.is_passed_over(&stage.stage, name),
-        attempt: delivery.attempt(&stage.stage, name),
+        attempt,
     }
+}
+
+fn unreached_of_other(run: &SequenceRun) -> (String, Line) {
+    (format!("{}.", run.sequence()), step::not_reached(run, run.attempt))
 }
 
 /// A stage that the plan no longer lists.

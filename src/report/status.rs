@@ -161,7 +161,7 @@ impl Facts<'_> {
         let Some(report) = said.report else { return };
         let begun: BTreeSet<&str> = report.steps.iter().map(|(step, _)| step.as_str()).collect();
         let unreached = below(self.known, &context).filter(|step| !begun.contains(step));
-        let unreached = unreached.filter_map(|step| Some((step.to_owned(), report.unreached.clone()?)));
+        let unreached = unreached.filter_map(|step| Some((step.to_owned(), report.unreached(step)?.clone())));
         let steps = report.steps.iter().cloned().chain(unreached);
         details.extend(steps.map(|(step, line)| Detail { is_step: true, context: format!("{context}/{step}"), line }));
     }

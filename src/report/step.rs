@@ -33,12 +33,11 @@ pub(super) fn of_other(run: &SequenceRun) -> impl Iterator<Item = (String, Line)
 }
 
 /// A step of an earlier attempt: what it says of that one is no longer so.
-pub(super) fn not_reached(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
+pub(super) fn not_reached(run: &SequenceRun, attempt: u32) -> Line {
     let (state, description) = match run.ended_at {
         None => (StatusState::Pending, "not reached yet in this attempt"),
         Some(_) => (StatusState::Skipped, "not reached in the last attempt"),
     };
-    let attempt = delivery.attempt(&run.service.stage, &run.service.service);
     let (description, next) = (description.to_owned(), Next::Nothing);
     Line { state, description, run: Some(run.id.clone()), attempt, next }
 }

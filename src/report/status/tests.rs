@@ -24,6 +24,7 @@ use crate::model::time::Timestamp;
 use crate::model::wanted::Progress;
 
 mod at_rest;
+mod foreign;
 mod history;
 
 const SUPERSEDED: &str = "superseded by 0000002";
