@@ -20,6 +20,8 @@ use crate::executor::perform::Performer;
 use crate::executor::previews::NoPreviews;
 use crate::executor::proposals::NoProposals;
 use crate::executor::reconciler::Reconciler;
+use crate::executor::sink_lane::SinkLane;
+use crate::executor::sinks::Subscriber;
 use crate::executor::sync;
 use crate::executor::work_queue::WorkQueue;
 use crate::model::ids::RepositoryName;
@@ -30,6 +32,7 @@ use crate::simulation::runtime::PretendedRuntime;
 use crate::store::Store;
 use crate::testing::guarded_store::GuardedStore;
 use crate::testing::interleaved::alarm::Alarms;
+use crate::testing::interleaved::events::{Events, subscribers};
 use crate::testing::interleaved::fault::Made;
 use crate::testing::interleaved::hosted::Hosted;
 use crate::testing::interleaved::hosting::{Hosting, HostingWriter};
@@ -53,6 +56,7 @@ pub struct Surroundings {
     pub runtime: Arc<PretendedRuntime>,
     /// Where repositories live.
     pub hosting: Hosting,
+    pub(super) events: Events,
     pub(super) ids: Arc<CountingIds>,
     pub(super) alarms: Alarms,
     pub(super) made: Made,
@@ -66,6 +70,7 @@ pub struct Daemon {
     /// The group of its tasks.
     pub group: u64,
     pub(super) hosting: Hosting,
+    pub(super) events: Events,
     pub(super) runtime: Arc<SharedRuntime>,
     alarms: Alarms,
     spawner: Spawner,
@@ -76,11 +81,13 @@ impl Daemon {
     pub(super) fn start(around: &Surroundings, spawner: &Spawner, group: u64) -> Self {
         let store: Arc<dyn Store> = Arc::new(around.disk.open(around.clock.clone()));
         let store = Arc::new(GuardedStore { guard: Turns { made: around.made.clone() }, store });
+        let subscriber = around.events.subscriber();
         let driver = Driver::new(store, around.clock.clone(), around.ids.clone());
-        let (hosting, alarms) = (around.hosting.clone(), around.alarms.clone());
+        let driver = driver.with_subscribers(subscribers(subscriber.as_ref()));
+        let (hosting, events, alarms) = (around.hosting.clone(), around.events.clone(), around.alarms.clone());
         let runtime =
             Arc::new(SharedRuntime(around.runtime.opened_for(driver.store.incarnation()), around.made.clone()));
-        let daemon = Self { driver, group, hosting, runtime, alarms, spawner: spawner.clone() };
+        let daemon = Self { driver, group, hosting, events, runtime, alarms, spawner: spawner.clone() };
         let reporter = StatusReporter::new(daemon.driver.clone());
         let performer = Performer {
             driver: daemon.driver.clone(),
@@ -107,6 +114,9 @@ impl Daemon {
         let reconciler =
             Reconciler::new(daemon.driver.clone(), daemon.runtime.clone(), Arc::new(daemon.hosting.clone()));
         spawner.spawn(group, daemon.clone().reconciles(reconciler));
+        if let Some(subscriber) = subscriber {
+            spawner.spawn(group, daemon.clone().tells(subscriber));
+        }
         daemon
     }
 
@@ -181,6 +191,19 @@ impl Daemon {
             tokio::select! { biased;
                 () = lane.asked.woken() => {}
                 () = self.alarms.wait_until(next) => {}
+            }
+        }
+    }
+
+    /// Whoever listens hears what happens. What is not taken is told again, which only its lane knows when; it looks by itself
+    /// from time to time.
+    async fn tells(self, subscriber: Arc<Subscriber>) {
+        let mut lane = SinkLane::new(self.driver.clone(), subscriber.clone(), Arc::new(self.events.clone()));
+        loop {
+            let pause = lane.work().await.unwrap_or(PAUSE);
+            tokio::select! { biased;
+                () = subscriber.woken() => {}
+                () = self.alarms.wait_until(Some(self.driver.clock.now() + pause)) => {}
             }
         }
     }

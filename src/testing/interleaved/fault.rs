@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::broadcast;
 
 use crate::error::{Failure, Result};
+use crate::model::action::Action;
 use crate::model::pod::{ObservedPod, Pod, PodPhase, ReplicaSet};
+use crate::model::run::{Run, SequenceRun, SequenceState};
+use crate::model::slot::SlotState;
 use crate::model::state::ConfigState;
 use crate::model::transaction::{Transaction, Write};
 use crate::model::wanted::Target;
@@ -37,11 +40,23 @@ pub enum Fault {
     LosesPushes,
     /// A host says that it has taken a failure, and shows it nowhere.
     HidesFailures,
+    /// Nobody remembers which events were told.
+    ForgetsTold,
+    /// Who has a slot is not recorded.
+    ForgetsHolders,
+    /// What a task came to is taken back when the next one begins.
+    ReopensTasks,
+    /// Timers are not remembered.
+    LosesTimers,
+    /// Who listens hears of no beginning.
+    LosesEvents,
+    /// What waits does not say for what.
+    SaysNothing,
 }
 
 impl Fault {
     /// Every mistake, with the word that stories have for it.
-    pub const ALL: [(&'static str, Self); 10] = [
+    pub const ALL: [(&'static str, Self); 16] = [
         ("ignores-reads", Self::IgnoresReads),
         ("keeps-what-failed", Self::KeepsWhatFailed),
         ("reads-the-last", Self::ReadsTheLast),
@@ -52,6 +67,12 @@ impl Fault {
         ("tells-nothing", Self::TellsNothing),
         ("loses-pushes", Self::LosesPushes),
         ("hides-failures", Self::HidesFailures),
+        ("forgets-told", Self::ForgetsTold),
+        ("forgets-holders", Self::ForgetsHolders),
+        ("reopens-tasks", Self::ReopensTasks),
+        ("loses-timers", Self::LosesTimers),
+        ("loses-events", Self::LosesEvents),
+        ("says-nothing", Self::SaysNothing),
     ];
 }
 
@@ -99,6 +120,11 @@ impl Made {
         match self.now() {
             Some(Fault::IgnoresReads) => transaction.reads.clear(),
             Some(Fault::KeepsWhatFailed) => configs(transaction).for_each(keep_what_failed),
+            Some(Fault::ForgetsTold) => transaction.writes.retain(|write| !matches!(write, Write::Delivery { .. })),
+            Some(Fault::ForgetsHolders) => slots(transaction).for_each(|slot| slot.holder = None),
+            Some(Fault::ReopensTasks) => sequences(transaction).for_each(reopen_tasks),
+            Some(Fault::LosesTimers) => transaction.writes.retain(|write| !sets_timer(write)),
+            Some(Fault::SaysNothing) => sequences(transaction).for_each(say_nothing),
             _ => {}
         }
     }
@@ -109,6 +135,43 @@ fn configs(transaction: &mut Transaction) -> impl Iterator<Item = &mut ConfigSta
         Write::Config(config) => Some(&mut config.value),
         _ => None,
     })
+}
+
+fn sequences(transaction: &mut Transaction) -> impl Iterator<Item = &mut SequenceRun> {
+    transaction.writes.iter_mut().filter_map(|write| match write {
+        Write::Run(run) => match &mut run.value {
+            Run::Sequence(run) => Some(&mut **run),
+            Run::Deployment(_) => None,
+        },
+        _ => None,
+    })
+}
+
+fn slots(transaction: &mut Transaction) -> impl Iterator<Item = &mut SlotState> {
+    transaction.writes.iter_mut().filter_map(|write| match write {
+        Write::Slot(slot) => Some(&mut slot.value),
+        _ => None,
+    })
+}
+
+fn sets_timer(write: &Write) -> bool {
+    matches!(write, Write::Ask { action, .. } if matches!(**action, Action::SetTimer { .. }))
+}
+
+/// The task before the one that a sequence is at has no end any more.
+fn reopen_tasks(run: &mut SequenceRun) {
+    if let SequenceState::Running { task } = run.state
+        && let Some(before) = task.checked_sub(1).and_then(|before| run.tasks.get_mut(before))
+    {
+        before.ended_at = None;
+    }
+}
+
+fn say_nothing(run: &mut SequenceRun) {
+    if run.ended_at.is_none() {
+        run.message.clear();
+        run.tasks.iter_mut().for_each(|task| task.message.clear());
+    }
 }
 
 /// What was attempted is wanted, and not what served before.

@@ -4,6 +4,7 @@
 pub mod alarm;
 pub mod checks;
 pub mod daemon;
+mod events;
 mod executors;
 pub mod fault;
 mod hosted;

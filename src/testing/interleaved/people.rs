@@ -7,13 +7,13 @@ use futures::FutureExt as _;
 use crate::config::RetentionSettings;
 use crate::control::commands::by_hand;
 use crate::control::housekeeping::Housekeeping;
-use crate::engine::by_hand::{self as commands, Verdict};
+use crate::engine::by_hand::{self as commands, Part, Verdict};
 use crate::engine::sync::{Allowance, Trigger};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::{switch, sync};
 use crate::model::hold::{Lifted, Release};
-use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::run::SequenceRun;
 use crate::store::RunFilter;
 use crate::testing::interleaved::daemon::Daemon;
@@ -26,7 +26,7 @@ use crate::testing::world::hold_scope;
 /// Who acts by hand.
 const WHO: &str = "ann";
 /// What people can ask for.
-const VERBS: [&str; 23] = [
+const VERBS: [&str; 26] = [
     "hold",
     "release",
     "cancel",
@@ -50,6 +50,9 @@ const VERBS: [&str; 23] = [
     "rerun",
     "executor",
     "deployer",
+    "tell",
+    "pause-delivery",
+    "resume-delivery",
 ];
 
 /// Whether a line is something that people ask for.
@@ -95,7 +98,13 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
                 Trigger { stage: &stage, service: Some(&service), force: force.first().copied(), by: WHO, told: None };
             sync::trigger(driver, &hosted(daemon, repository), asked).await.map(drop)
         }
-        ["approve" | "reject" | "abort" | "rerun" | "executor", ..] => judge(driver, project, words).await,
+        ["executor", name, says, stage, service, rest @ ..] => {
+            executors::say(daemon, &place(project, stage, service), name, says, rest.first().copied()).await
+        }
+        ["tell", rest @ ..] => executors::tells(daemon, repository, project, rest).await,
+        ["approve" | "reject" | "abort" | "rerun" | "pause-delivery" | "resume-delivery", ..] => {
+            judge(driver, project, words).await
+        }
         ["deployer", dc, rest @ ..] => deployer::asks(driver, &key(dc)?, rest).await.map(drop),
         ["down"] => switch::down(driver, repository, WHO).await.map(drop),
         ["up"] => {
@@ -133,13 +142,9 @@ async fn roll_out(driver: &Driver, verb: &str, config: &ConfigKey, rest: &[&str]
     }
 }
 
-/// Says of the sequences of a service whether they go on, end, or run again, or how a task of theirs gets on.
+/// Says of the sequences of a service whether they go on, end, or run again.
 async fn judge(driver: &Driver, project: &ProjectName, words: &[&str]) -> Result<()> {
-    let place = |stage: &str, service: &str| ServiceKey {
-        project: project.clone(),
-        stage: StageName::new(stage),
-        service: ServiceName::new(service),
-    };
+    let place = |stage: &str, service: &str| place(project, stage, service);
     match words {
         [verb @ ("approve" | "reject"), stage, service] => {
             let (service, verdict) =
@@ -151,11 +156,41 @@ async fn judge(driver: &Driver, project: &ProjectName, words: &[&str]) -> Result
             driver.decide(|transition| commands::abort(transition, &service, WHO)).await.map(drop)
         }
         ["rerun", stage, service, from @ ..] => rerun(driver, &place(stage, service), from == ["from-start"]).await,
-        ["executor", name, says, stage, service, rest @ ..] => {
-            executors::say(driver, &place(stage, service), name, says, rest.first().copied()).await
+        [verb @ ("pause-delivery" | "resume-delivery"), stage, service, whole @ ..] => {
+            let is_paused = *verb == "pause-delivery";
+            pause(driver, &place(stage, service), whole.is_empty(), is_paused).await
         }
         _ => Err(Failure::stalled("this is no command")),
     }
+}
+
+fn place(project: &ProjectName, stage: &str, service: &str) -> ServiceKey {
+    ServiceKey { project: project.clone(), stage: StageName::new(stage), service: ServiceName::new(service) }
+}
+
+/// Pauses or resumes what is under way of a service, in its stage alone or in all, as the daemon's command does.
+async fn pause(driver: &Driver, service: &ServiceKey, in_its_stage: bool, is_paused: bool) -> Result<()> {
+    let open = RunFilter {
+        project: Some(service.project.clone()),
+        sequences: Some(true),
+        open: Some(true),
+        ..RunFilter::default()
+    };
+    let open = driver.store.runs(&open).await?.whole()?;
+    let open: Vec<&SequenceRun> = open.iter().filter_map(|run| run.value.sequence()).collect();
+    let context = open.iter().find(|run| &run.service == service).and_then(|run| run.context.clone());
+    let context = context.ok_or_else(|| Failure::stalled("nothing is under way there"))?;
+    let stage = in_its_stage.then(|| service.stage.clone());
+    let is_part = |run: &&&SequenceRun| {
+        run.context.as_ref() == Some(&context) && stage.as_ref().is_none_or(|stage| &run.service.stage == stage)
+    };
+    let runs: Vec<RunId> = open.iter().filter(is_part).map(|run| run.id.clone()).collect();
+    let part = Part { project: service.project.clone(), context, stage };
+    let done = driver.decide(|transition| match is_paused {
+        true => commands::pause_delivery(transition, &part, &runs, WHO),
+        false => commands::resume_delivery(transition, &part, &runs, WHO),
+    });
+    done.await.map(drop)
 }
 
 /// Runs the last sequence of a service again that only ran tasks.

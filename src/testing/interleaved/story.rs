@@ -13,6 +13,13 @@
 //! abort STAGE SERVICE            a sequence ends
 //! rerun STAGE SERVICE [from-start]   the last sequence that only ran tasks
 //! executor NAME starts STAGE SERVICE, reports, finishes   of the task that is left to executors; `finishes dev web fail`
+//! tell again N                   the event that was told N events ago
+//! tell late PHASE STAGE SERVICE, early, mistaken, unknown   of a task that has ended, one that was not asked for yet, one by the
+//!                                name of another, one that nobody has asked for: none of them may have an effect
+//! tell sequence STAGE SEQUENCE SERVICE, tell domain KIND STAGE SERVICE   what starts sequences
+//! tell approved ID STAGE SERVICE   what was asked for by that id is approved
+//! pause-delivery STAGE SERVICE [all], resume-delivery   what is under way of a service, in its stage or in all
+//! listen, refuse-events, take-events   somebody is told all that happens; who listens takes nothing, or everything
 //! refuse-statuses busy, rights   statuses are refused for a while, or for want of rights; `take-statuses` ends that
 //! prepare IMAGE                  images whose names contain this are being prepared until `prepared IMAGE`
 //! prune MOST                     what nothing needs is deleted; of the rest so many of each kind stay

@@ -18,6 +18,7 @@ use crate::store::{ReadStore, RunFilter, Store};
 use crate::testing::interleaved::alarm::Alarms;
 use crate::testing::interleaved::checks::{Checks, Invariant, Moment, Violation};
 use crate::testing::interleaved::daemon::{Daemon, Surroundings};
+use crate::testing::interleaved::events::Events;
 use crate::testing::interleaved::executors;
 use crate::testing::interleaved::fault::Made;
 use crate::testing::interleaved::hosting::{Hosting, Pushed, Refuses};
@@ -27,6 +28,8 @@ use crate::testing::interleaved::trace::Trace;
 use crate::testing::script::declared::Declared;
 use crate::testing::script::{duration, number};
 
+/// The line of a story in which somebody listens, from its beginning.
+const LISTENS: &str = "listen";
 /// When every story begins.
 const BEGINNING: Timestamp = Timestamp(1_700_000_000_000);
 /// The repository that lines are about unless they name another.
@@ -78,6 +81,7 @@ impl World {
             disk: MemoryDisk::default(),
             runtime: Arc::new(PretendedRuntime::new(clock.clone())),
             hosting: Hosting::new(made.clone()),
+            events: Events::new(lines.iter().any(|line| line == LISTENS), made.clone()),
             ids: Arc::default(),
             alarms: Alarms::new(clock.clone()),
             clock,
@@ -133,6 +137,9 @@ impl World {
             ["refuse-statuses", "busy"] => self.around.hosting.refuse(repository, Some(Refuses::Busy)),
             ["refuse-statuses", "rights"] => self.around.hosting.refuse(repository, Some(Refuses::Rights)),
             ["take-statuses"] => self.take_statuses(repository),
+            [LISTENS] => {}
+            ["refuse-events"] => self.around.events.be_busy(true),
+            ["take-events"] => self.around.events.be_busy(false),
             ["crash"] => self.crash(),
             ["takeover"] => self.take_over(),
             ["lose-store"] => {
@@ -235,6 +242,7 @@ impl World {
 
     fn begin(&mut self) {
         self.lives += 1;
+        self.checks.life_begins();
         self.daemon = Daemon::start(&self.around, &self.scheduler.spawner(), self.lives);
     }
 
@@ -342,6 +350,7 @@ impl World {
         self.around.runtime.behave("", Behaviour::Good);
         self.around.runtime.prepare_all();
         self.around.runtime.let_all_listen();
+        self.around.events.be_busy(false);
         self.answered = Some(BTreeSet::new());
         for repository in self.around.hosting.repositories() {
             self.take_statuses(&repository);

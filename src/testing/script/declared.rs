@@ -44,8 +44,19 @@ impl Default for Declared {
 impl Declared {
     /// Whether a line edits files.
     pub(crate) fn knows(words: &[&str]) -> bool {
-        const VERBS: [&str; 10] =
-            ["project", "statuses", "shipyard", "sequence", "drop", "triggered", "task", "declare", "object", "remove"];
+        const VERBS: [&str; 11] = [
+            "project",
+            "statuses",
+            "shipyard",
+            "sequence",
+            "drop",
+            "triggered",
+            "limit",
+            "task",
+            "declare",
+            "object",
+            "remove",
+        ];
         words.first().is_some_and(|verb| VERBS.contains(verb))
     }
 
@@ -63,6 +74,7 @@ impl Declared {
                 self.stage(stage)?.sequences.retain(|declared| declared.name != sequence);
             }
             ["triggered", stage, "on", event, selector @ ..] => self.trigger(stage, event, selector)?,
+            ["limit", sequence, task, settings @ ..] => self.limit(sequence, task, &read(settings)?)?,
             ["task", name, settings @ ..] => {
                 self.tasks.insert((*name).to_owned(), task(&read(settings)?)?);
             }
@@ -93,11 +105,28 @@ impl Declared {
         found.ok_or_else(|| Failure::stalled(format!("there is no stage {name}")))
     }
 
-    fn trigger(&mut self, what: &str, event: &str, selector: &[&str]) -> Result<()> {
+    /// How long the tasks of a name in a sequence may take, how often they are tried again, and who has to finish them.
+    fn limit(&mut self, what: &str, name: &str, settings: &Settings) -> Result<()> {
+        let time = |key: &str| settings.get(key).map(|value| milliseconds(value)).transpose();
+        let (timeout_ms, start_timeout_ms, heartbeat_ms) = (time("timeout")?, time("start")?, time("heartbeat")?);
+        let retries = settings.get("retries").map_or(Ok(0), |value| number(value))?;
+        let executors = settings.get("executors").map(|names| names.split(',').map(str::to_owned).collect());
+        let executors: Vec<String> = executors.unwrap_or_default();
+        for task in self.sequence_named(what)?.tasks.iter_mut().filter(|task| task.name == name) {
+            let executors = executors.clone();
+            *task = Task { timeout_ms, start_timeout_ms, heartbeat_ms, retries, executors, ..task.clone() };
+        }
+        Ok(())
+    }
+
+    fn sequence_named(&mut self, what: &str) -> Result<&mut Sequence> {
         let (stage, sequence) = what.split_once('.').unwrap_or((what, "delivery"));
-        let mut sequences = self.stage(stage)?.sequences.iter_mut();
-        let found = sequences.find(|declared| declared.name == sequence);
-        let sequence = found.ok_or_else(|| Failure::stalled(format!("there is no sequence {sequence}")))?;
+        let found = self.stage(stage)?.sequences.iter_mut().find(|declared| declared.name == sequence);
+        found.ok_or_else(|| Failure::stalled(format!("there is no sequence {sequence}")))
+    }
+
+    fn trigger(&mut self, what: &str, event: &str, selector: &[&str]) -> Result<()> {
+        let sequence = self.sequence_named(what)?;
         let selector = selector.iter().map(|word| requirement(word)).collect::<Result<_>>()?;
         sequence.triggered_on.push(SequenceTrigger { event: event.to_owned(), selector });
         Ok(())
@@ -153,12 +182,15 @@ fn stage(word: &str) -> Result<Stage> {
     let (name, tasks) = word.split_once(':').unwrap_or((word, "deployment"));
     let task = |word: &str| {
         let (name, pause) = word.split_once('+').unwrap_or((word, "0s"));
-        let triggered_after_ms = u64::try_from(duration(pause)?.as_millis()).unwrap_or(u64::MAX);
-        Ok(Task { triggered_after_ms, ..Task::named(name) })
+        Ok(Task { triggered_after_ms: milliseconds(pause)?, ..Task::named(name) })
     };
     let tasks = tasks.split(',').map(task).collect::<Result<_>>()?;
     let delivery = Sequence { name: "delivery".into(), tasks, ..Sequence::default() };
     Ok(Stage { name: StageName::new(name), sequences: vec![delivery] })
+}
+
+fn milliseconds(word: &str) -> Result<u64> {
+    Ok(u64::try_from(duration(word)?.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn task(settings: &Settings) -> Result<TaskDefinition> {

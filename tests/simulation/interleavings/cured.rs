@@ -16,6 +16,34 @@ pub(crate) struct Cured {
 pub(crate) const CURED: &[Cured] = &[
     Cured {
         invariant: Invariant::StatusesAreFresh,
+        because: "a task of a sequence that delivers nothing stays under way if a newer run of it ends before its first task",
+        story: "
+            order 0
+            shipyard dev:deployment,approval,test
+            sequence dev fix:verify,approval,verify
+            triggered dev.fix on problem.open
+            push
+            tell domain problem.open dev stray
+            pass 1s
+            tell sequence dev fix stray
+            down",
+    },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "what is said of a service that is declared nowhere counts the attempts of each of its sequences apart",
+        story: "
+            order 2
+            shipyard dev:approval,deployment,test production:verify,deployment
+            sequence dev fix:verify,approval,verify
+            triggered dev.fix on dev.problem.open
+            push
+            pass 1s
+            tell domain problem.open dev stray
+            tell sequence dev delivery stray
+            tell domain problem.open dev stray",
+    },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
         because: "a hook that a run triggered by hand did not reach keeps what an earlier attempt made of it",
         story: "
             order 2

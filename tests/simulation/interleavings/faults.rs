@@ -10,7 +10,7 @@ use super::generator::{Family, story_of};
 const STORIES: u64 = 100;
 
 /// Where each mistake shows, and as what.
-const SHOWS: [(Fault, Family, Invariant); 12] = [
+const SHOWS: [(Fault, Family, Invariant); 18] = [
     (Fault::IgnoresReads, Family::People, Invariant::EveryRunEnds),
     (Fault::KeepsWhatFailed, Family::Pushes, Invariant::RecordedServes),
     (Fault::ReadsTheLast, Family::Pushes, Invariant::CreditIsDue),
@@ -23,6 +23,12 @@ const SHOWS: [(Fault, Family, Invariant); 12] = [
     (Fault::TellsNothing, Family::Pushes, Invariant::EveryRunEnds),
     (Fault::LosesPushes, Family::Pushes, Invariant::HeadsAreSeen),
     (Fault::HidesFailures, Family::Pushes, Invariant::StatusesAreFresh),
+    (Fault::ForgetsTold, Family::Events, Invariant::EventsCountOnce),
+    (Fault::ForgetsHolders, Family::Events, Invariant::OneRunPerSlot),
+    (Fault::ReopensTasks, Family::Events, Invariant::TasksInOrder),
+    (Fault::LosesTimers, Family::Events, Invariant::EveryRunEnds),
+    (Fault::LosesEvents, Family::Events, Invariant::EverythingIsHeard),
+    (Fault::SaysNothing, Family::Events, Invariant::SaysWhatItWaitsFor),
 ];
 
 #[test]

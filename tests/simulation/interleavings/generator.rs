@@ -28,10 +28,13 @@ pub(crate) enum Family {
     Interrupted,
     /// Deployers of the user's own say what runs, while pushes, people and deaths come in between.
     Deployers,
+    /// Events of all kinds are told side by side, some of them late, twice, too early, or about nothing; somebody listens; people
+    /// approve, abort, pause and run again.
+    Events,
 }
 
 /// Those that seeds are of.
-const FAMILIES: [(&str, Family); 11] = [
+const FAMILIES: [(&str, Family); 12] = [
     ("pushes", Family::Pushes),
     ("people", Family::People),
     ("repositories", Family::Repositories),
@@ -43,6 +46,7 @@ const FAMILIES: [(&str, Family); 11] = [
     ("executors", Family::Executors),
     ("interrupted", Family::Interrupted),
     ("deployers", Family::Deployers),
+    ("events", Family::Events),
 ];
 
 /// The stages that stories have, with the tasks of each.
@@ -62,6 +66,17 @@ const LEFT_TO_OTHERS: &[&str] = &[
     "dev:deployment,verify+1s production",
     "dev:approval,deployment,test production:verify,deployment",
     "dev:deployment,approval,test",
+];
+
+/// What is said of the tasks that are left to executors.
+const LIMITS: &[&str] = &[
+    "retries=1",
+    "retries=2 timeout=1m",
+    "heartbeat=30s",
+    "heartbeat=1m retries=1",
+    "start=30s",
+    "executors=one,two",
+    "executors=one,two retries=1 timeout=5m",
 ];
 
 /// Where `Service` objects lead.
@@ -130,7 +145,8 @@ impl Teller {
 
     /// What is declared at first.
     fn opening(&mut self, family: Family) {
-        let stages = self.one_of(if family == Family::Executors { LEFT_TO_OTHERS } else { SHIPYARDS });
+        let stages =
+            self.one_of(if matches!(family, Family::Executors | Family::Events) { LEFT_TO_OTHERS } else { SHIPYARDS });
         let repositories: &[&str] = if family == Family::Repositories { &["", "@two ", "@three "] } else { &[""] };
         for repository in repositories {
             let project = if repository.is_empty() { "shop" } else { self.one_of(&["shop", "shop", "store"]) };
@@ -159,6 +175,9 @@ impl Teller {
             self.say("sequence dev look:verify");
             self.say("triggered dev.look on dev.delivery.finished");
         }
+        if family == Family::Events {
+            self.sequences();
+        }
         let hooks = self.one_of(if family == Family::Deployers { DEPLOYERS } else { HOOKS });
         self.say(format!("declare web {hooks}"));
         if family == Family::Deployers {
@@ -172,6 +191,25 @@ impl Teller {
         }
     }
 
+    /// What else is run than deliveries, and how long that may take.
+    fn sequences(&mut self) {
+        self.say("listen");
+        self.say("sequence dev look:verify,verify+1s");
+        self.say("sequence dev fix:verify,approval,verify");
+        let fires = self.one_of(&["problem.open", "dev.problem.open", "problem.open result=fail"]);
+        self.say(format!("triggered dev.fix on {fires}"));
+        if self.random.once_in(2) {
+            let selected = self.one_of(&["", "", " result=pass", " result=fail", " verify.result=fail"]);
+            self.say(format!("triggered dev.look on dev.delivery.finished{selected}"));
+        }
+        for sequence in ["dev.delivery", "dev.look", "dev.fix"] {
+            if self.random.once_in(2) {
+                let limit = self.one_of(LIMITS);
+                self.say(format!("limit {sequence} verify {limit}"));
+            }
+        }
+    }
+
     /// Something happens.
     fn line(&mut self, family: Family) {
         let repository = match family {
@@ -179,6 +217,7 @@ impl Teller {
             _ => "",
         };
         match (self.random.below(12), family) {
+            (2.., Family::Events) => self.events(),
             (0..4, _) => self.push(repository),
             (4, _) => self.change(),
             (5..7, _) => self.pods(),
@@ -406,6 +445,48 @@ impl Teller {
             _ => {
                 let line = self.one_of(&["crash", "pass 11m", "takeover", "down", "up", "shipyard dev production"]);
                 self.say(line);
+            }
+        }
+    }
+
+    /// Events are told, one after the other or side by side, whether they fit or not.
+    fn events(&mut self) {
+        for _ in 0..1 + self.random.below(3) {
+            let phase = self.one_of(&["started", "finished", "finished", "status.changed"]);
+            let stage = self.one_of(&["dev", "dev", "dev", "production"]);
+            match self.random.below(12) {
+                0..5 => self.executors(),
+                5 => {
+                    let back = self.random.below(4);
+                    self.say(format!("tell again {back}"));
+                }
+                6 => {
+                    let how = self.one_of(&["late", "late", "early", "mistaken", "unknown"]);
+                    self.say(format!("tell {how} {phase} {stage} web"));
+                }
+                7 => {
+                    let service = self.one_of(&["web", "web", "back", "stray"]);
+                    self.say(format!("tell domain problem.open dev {service}"));
+                }
+                8 => {
+                    let sequence =
+                        self.one_of(&["dev look", "dev look", "dev fix", "dev delivery", "production delivery"]);
+                    let service = self.one_of(&["web", "web", "stray"]);
+                    self.say(format!("tell sequence {sequence} {service}"));
+                }
+                9 => {
+                    let (verb, whole) = (self.one_of(&["pause", "resume", "resume"]), self.one_of(&["", " all"]));
+                    self.say(format!("{verb}-delivery {stage} web{whole}"));
+                }
+                10 => {
+                    let line = self.one_of(&["refuse-events", "take-events", "crash", "release", "pass 30s", "settle"]);
+                    self.say(line);
+                }
+                _ => {
+                    let (name, what) = (self.one_of(&["one", "two"]), self.one_of(&["starts", "finishes", "reports"]));
+                    let service = self.one_of(&["web", "stray", "back"]);
+                    self.say(format!("executor {name} {what} {stage} {service}"));
+                }
             }
         }
     }

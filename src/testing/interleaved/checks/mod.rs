@@ -3,6 +3,7 @@
 mod heads;
 mod pods;
 mod rest;
+mod sequences;
 mod services;
 mod slots;
 mod statuses;
@@ -15,6 +16,7 @@ use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::simulation::runtime::PretendedRuntime;
 use crate::testing::interleaved::checks::pods::Pods;
+use crate::testing::interleaved::checks::sequences::Sequences;
 use crate::testing::interleaved::checks::slots::Slots;
 use crate::testing::interleaved::daemon::Surroundings;
 
@@ -37,6 +39,14 @@ pub enum Invariant {
     OneVersionARevision,
     /// Every run ends, unless it waits for a person.
     EveryRunEnds,
+    /// Each task of a sequence begins once and after those before it, and what has ended stays as it ended.
+    TasksInOrder,
+    /// An event from outside has its effect once, and none if it is late, too early, or about nothing.
+    EventsCountOnce,
+    /// Who listens hears all that happens to sequences, in its order.
+    EverythingIsHeard,
+    /// A sequence that goes on says what it waits for.
+    SaysWhatItWaitsFor,
     /// What is down runs nothing.
     DownIsDown,
     /// The pods that are there are those of the version, and of the content, that the record names.
@@ -117,7 +127,10 @@ pub(super) struct Checks {
     /// What there was when all of it was checked last at rest.
     rested: Option<Moved>,
     slots: Slots,
+    sequences: Sequences,
     pods: Pods,
+    /// How many daemons there were.
+    lives: u64,
     /// Whether the store was lost or replaced by a copy: then hosts may show what nobody remembers.
     another_store: bool,
     /// Whether runs were deleted.
@@ -134,14 +147,16 @@ impl Checks {
         let store = Arc::new(around.disk.read(around.clock.clone()));
         let ids = CountingIds::after(APART);
         let driver = Driver::new(store, around.clock.clone(), Arc::new(ids));
-        let (slots, pods) = (Slots::default(), Pods::default());
+        let (slots, sequences, pods) = Default::default();
         Self {
             driver,
             commits: 0,
             announced: 0,
             rested: None,
             slots,
+            sequences,
             pods,
+            lives: 1,
             another_store: false,
             pruned: false,
             people_acted: false,
@@ -155,7 +170,13 @@ impl Checks {
         self.rested = None;
         self.commits = u64::MAX; // a copy may have as many commits as what it replaces
         self.slots = Slots::found_in(&around.disk);
+        self.sequences = Sequences::default();
         self.pods.store_changed_hands();
+    }
+
+    /// Another daemon begins.
+    pub(super) fn life_begins(&mut self) {
+        self.lives += 1;
     }
 
     /// Runs that nothing needs may be gone from now on.
@@ -174,8 +195,9 @@ impl Checks {
         if commits != self.commits {
             self.commits = commits;
             self.pods.promises(&*self.driver.store, around)?;
-            if let Err(violation) = self.slots.check(&*self.driver.store, &around.disk)?
-                && self.matters(&violation)
+            let slots = self.slots.check(&*self.driver.store, &around.disk)?;
+            let sequences = self.sequences.check(&*self.driver.store, &around.disk)?;
+            if let Some(violation) = [slots, sequences].into_iter().filter_map(Result::err).find(|it| self.matters(it))
             {
                 return Ok(Err(violation));
             }
@@ -207,7 +229,9 @@ impl Checks {
         let store = &*self.driver.store;
         let rest = rest::At { store, around, moment: Moment::Untouched };
         let heads = heads::Heads { driver: &self.driver, around };
-        self.hold(&[&|| rest.own_pods(), &|| rest.credit(), &|| heads.one_owner()])
+        self.hold(&[&|| rest.own_pods(), &|| rest.credit(), &|| heads.one_owner(), &|| {
+            sequences::say_what_they_wait_for(&around.disk)
+        }])
     }
 
     fn matters(&self, violation: &Violation) -> bool {
@@ -221,6 +245,12 @@ impl Checks {
         let heads = heads::Heads { driver: &self.driver, around };
         self.hold(&[
             &|| rest.runs_ended(),
+            &|| self.sequences.ended_stay(store),
+            &|| sequences::events_count_once(store, &around.events),
+            &|| match self.another_store {
+                true => Ok(Ok(())),
+                false => sequences::all_is_heard(store, &around.events, self.lives),
+            },
             &|| rest.down_is_down(),
             &|| rest.record_serves(),
             &|| rest.services_lead(),
