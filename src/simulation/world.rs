@@ -24,6 +24,7 @@ use crate::executor::perform::Performer;
 use crate::executor::previews::NoPreviews;
 use crate::executor::proposals::NoProposals;
 use crate::executor::reconciler::Reconciler;
+use crate::executor::sinks::{Subscriber, Subscribers};
 use crate::executor::sync::{self, Read, Revisions, Synced};
 use crate::forge::{self, StatusWriter};
 use crate::model::cloud_event::CloudEvent;
@@ -75,6 +76,7 @@ pub struct Surroundings {
     pub(crate) recorded: Arc<Recorded>,
     pushes: Arc<AtomicU32>,
     pushed: Arc<Pushed>,
+    subscriber: Option<Arc<Subscriber>>,
 }
 
 /// What each push declares.
@@ -93,7 +95,7 @@ impl Default for Surroundings {
         let clock = Arc::new(ManualClock::new(BEGINNING));
         let runtime = Arc::new(PretendedRuntime::new(clock.clone()));
         let (indicators, recorded, pushes, pushed) = Default::default();
-        Self { clock, runtime, indicators, ids: Arc::default(), recorded, pushes, pushed }
+        Self { clock, runtime, indicators, ids: Arc::default(), recorded, pushes, pushed, subscriber: None }
     }
 }
 
@@ -118,6 +120,12 @@ impl StatusWriter for Recorded {
 }
 
 impl Surroundings {
+    /// With somebody who is told what happens.
+    #[must_use]
+    pub fn with_subscriber(self, subscriber: Arc<Subscriber>) -> Self {
+        Self { subscriber: Some(subscriber), ..self }
+    }
+
     /// Its time, for stores that a test opens itself.
     pub fn clock(&self) -> Arc<ManualClock> {
         self.clock.clone()
@@ -127,9 +135,10 @@ impl Surroundings {
 impl World {
     /// A daemon over any store.
     pub fn over(store: Arc<dyn Store>, surroundings: Surroundings) -> Self {
-        let Surroundings { clock, runtime, indicators, ids, recorded, pushed, .. } = surroundings.clone();
+        let Surroundings { clock, runtime, indicators, ids, recorded, pushed, subscriber, .. } = surroundings.clone();
         let runtime = Arc::new(runtime.opened_for(store.incarnation()));
         let driver = Driver::new(store.clone(), clock.clone(), ids);
+        let driver = driver.with_subscribers(Subscribers::new(subscriber.into_iter().collect()));
         let reporter = Arc::new(StatusReporter::new(driver.clone()));
         reporter.write_to(&RepositoryName::new(REPOSITORY), vec![recorded]);
         let performer = Performer {

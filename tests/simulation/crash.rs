@@ -6,6 +6,8 @@
 //! with a single death, at some commits of each part; `CRASH_SEEDS=3` tells it so for each commit, way and seed, which takes
 //! minutes.
 
+mod sequences;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,6 +24,7 @@ use launchway::testing::world::{deployment_config, hook, project};
 use serde_json::json;
 use similar::TextDiff;
 
+use self::sequences::Ear;
 use crate::mortal::{Death, MortalStore, Mortality};
 
 /// More lives, and more commits, than a story that gets on can have.
@@ -45,8 +48,21 @@ struct End {
     ran_once: Vec<String>,
     /// What is written on the commits.
     statuses: Vec<String>,
+    /// What sequences tell of themselves.
+    told: Vec<String>,
+    /// What was heard of them.
+    heard: Vec<String>,
     /// What was left to do.
     open: Vec<String>,
+}
+
+/// What a story is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plot {
+    /// Two revisions are delivered, with hooks and tests.
+    Deliveries,
+    /// One revision, with tasks of all kinds, and other sequences beside it.
+    Sequences,
 }
 
 /// A daemon that may die, and what outlives it.
@@ -63,11 +79,38 @@ impl Life {
     }
 }
 
+impl Plot {
+    fn surroundings(self, ear: &Ear) -> Surroundings {
+        match self {
+            Plot::Deliveries => Surroundings::default(),
+            Plot::Sequences => Surroundings::default().with_subscriber(ear.subscriber.clone()),
+        }
+    }
+
+    /// What is declared, revision by revision.
+    fn revisions(self) -> Vec<Project> {
+        match self {
+            Plot::Deliveries => vec![shop("a"), shop("b")],
+            Plot::Sequences => vec![sequences::shop()],
+        }
+    }
+
+    /// What happens to one of them, as far as it has not happened yet.
+    async fn play(self, world: &mut World, revision: &Project, number: u32, ear: &Arc<Ear>) -> Result<()> {
+        deliver(world, revision, number).await?;
+        match self {
+            Plot::Deliveries => Ok(()),
+            Plot::Sequences => sequences::play(world, ear).await,
+        }
+    }
+}
+
 /// The story up to its end; `death` says when a life ends, given its number from 0. Also says how many commits there
 /// were.
-async fn story(death: impl Fn(usize) -> Option<Death>, seed: u64) -> (End, usize) {
+async fn story(plot: Plot, death: impl Fn(usize) -> Option<Death>, seed: u64) -> (End, usize) {
     let folder = crate::folder();
-    let surroundings = Surroundings::default();
+    let ear = Arc::new(Ear::default());
+    let surroundings = plot.surroundings(&ear);
     let begin = |number: usize| {
         let seed = seed.wrapping_mul(1_000_003) + number as u64;
         Life::begin(folder.path(), surroundings.clone(), death(number), seed)
@@ -78,9 +121,9 @@ async fn story(death: impl Fn(usize) -> Option<Death>, seed: u64) -> (End, usize
     runtime.behave("shop-dev/api-2-hook-pre", Behaviour::fails(1)); // its first try; Retry
     runtime.behave("shop-dev/api-2-hook-pre-", Behaviour::Good);
     runtime.behave("shop-production/web-2-hook-post", Behaviour::fails(2)); // Abort: version 1 comes back
-    for (number, image) in [(1, "a"), (2, "b")] {
-        let shop = shop(image);
-        while let Err(failure) = deliver(&mut life.world, &shop, number).await {
+    let revisions = plot.revisions();
+    for (number, shop) in (1..).zip(&revisions) {
+        while let Err(failure) = plot.play(&mut life.world, shop, number, &ear).await {
             assert!(life.store.guard.is_dead() && lives < TOO_MANY, "after {lives} lives: {failure:#}");
             commits += life.store.guard.commits();
             lives += 1;
@@ -92,7 +135,7 @@ async fn story(death: impl Fn(usize) -> Option<Death>, seed: u64) -> (End, usize
     // What is asked at the end must not be died at.
     drop(life);
     let last = Life::begin(folder.path(), surroundings.clone(), None, seed);
-    (end(&last.world, &shop("b")).await.unwrap(), commits)
+    (end(&last.world, &revisions[revisions.len() - 1], &ear).await.unwrap(), commits)
 }
 
 /// Pushes revision `number`, unless it was seen already, and lets it come to its end.
@@ -105,7 +148,7 @@ async fn deliver(world: &mut World, shop: &Project, number: u32) -> Result<()> {
     world.pass(Duration::from_secs(5)).await
 }
 
-async fn end(world: &World, shop: &Project) -> Result<End> {
+async fn end(world: &World, shop: &Project, ear: &Ear) -> Result<End> {
     let store = &*world.driver.store;
     let configs = store.configs(None, None).await?.whole()?.into_iter().map(|config| {
         let config = config.value;
@@ -122,7 +165,8 @@ async fn end(world: &World, shop: &Project) -> Result<End> {
     }
     let mut open: Vec<String> = store.outbox(None).await?.iter().map(|row| format!("{row:?}")).collect();
     open.extend(world.would_start(shop).await?.iter().map(|input| format!("{input:?}")));
-    Ok(End { configs: configs.collect(), runs, ran_once: ran_once(world), statuses, open })
+    let [told, heard] = sequences::told(world, ear).await?;
+    Ok(End { configs: configs.collect(), runs, ran_once: ran_once(world), statuses, told, heard, open })
 }
 
 fn told(run: &Run) -> String {
@@ -155,7 +199,11 @@ fn ran_once(world: &World) -> Vec<String> {
 }
 
 fn shop(image: &str) -> Project {
-    let mut project = project(shipyard(), &[config("web", image, "Abort"), config("api", image, "Retry")]);
+    with_test(project(shipyard(), &[config("web", image, "Abort"), config("api", image, "Retry")]))
+}
+
+/// Pods do `test`.
+fn with_test(mut project: Project) -> Project {
     let test = TaskDefinition {
         command: vec!["true".into()],
         image: "host".into(),
@@ -195,10 +243,20 @@ fn difference(expected: &End, end: &End) -> String {
 }
 
 /// How the story ends without any death.
-async fn undisturbed() -> (End, usize) {
-    let (end, commits) = story(|_| None, 0).await;
+async fn undisturbed(plot: Plot) -> (End, usize) {
+    let (end, commits) = story(plot, |_| None, 0).await;
     assert!(end.open.is_empty(), "{:#?}", end.open);
-    assert!(end.ran_once.len() > 20 && commits > 100, "the story is worth the trouble: {commits} commits");
+    let happens = match plot {
+        Plot::Deliveries => end.ran_once.len(),
+        Plot::Sequences => end.heard.len(),
+    };
+    let is_heard = |event: &&String| end.heard.contains(event);
+    assert!(
+        plot == Plot::Deliveries || end.told.iter().all(|event| is_heard(&event)),
+        "{:#?}",
+        (&end.told, &end.heard)
+    );
+    assert!(happens > 20 && commits > 80, "the story is worth the trouble: {happens} of it in {commits} commits");
     (end, commits)
 }
 
@@ -212,7 +270,7 @@ struct Telling {
 }
 
 /// Tells stories side by side; each must end like the undisturbed one.
-async fn all_end_alike(expected: End, stories: Vec<Telling>) {
+async fn all_end_alike(plot: Plot, expected: End, stories: Vec<Telling>) {
     let (expected, stories) = (Arc::new(expected), Arc::new(Mutex::new(stories)));
     let mut tellers = tokio::task::JoinSet::new();
     for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
@@ -222,7 +280,7 @@ async fn all_end_alike(expected: End, stories: Vec<Telling>) {
                 let next = stories.lock().unwrap().pop();
                 let Some(telling) = next else { return };
                 let death = |life| (life == 0 || telling.again).then_some(telling.death);
-                let (end, _) = story(death, telling.seed).await;
+                let (end, _) = story(plot, death, telling.seed).await;
                 assert!(end == *expected, "{telling:?}\n{}", difference(&expected, &end));
             }
         });
@@ -232,17 +290,35 @@ async fn all_end_alike(expected: End, stories: Vec<Telling>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn daemons_that_die_again_and_again_come_to_the_same_end() {
-    let (expected, _) = undisturbed().await;
+    die_again_and_again(Plot::Deliveries).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sequences_end_alike_and_are_told_once_although_daemons_die_again_and_again() {
+    die_again_and_again(Plot::Sequences).await;
+}
+
+async fn die_again_and_again(plot: Plot) {
+    let (expected, _) = undisturbed(plot).await;
     let of_seed = |seed: u64| {
         LIVES.into_iter().map(move |(at, durable)| Telling { death: Death { at, durable }, again: true, seed })
     };
-    all_end_alike(expected, (1..=SEEDS).flat_map(of_seed).collect()).await;
+    all_end_alike(plot, expected, (1..=SEEDS).flat_map(of_seed).collect()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_death_at_any_commit_changes_nothing() {
+    die_once(Plot::Deliveries).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_death_at_any_commit_of_sequences_changes_nothing() {
+    die_once(Plot::Sequences).await;
+}
+
+async fn die_once(plot: Plot) {
     let seeds = std::env::var("CRASH_SEEDS").ok().map(|seeds| seeds.parse::<u64>().unwrap());
-    let (expected, commits) = undisturbed().await;
+    let (expected, commits) = undisturbed(plot).await;
     let of_commit = |at: usize| {
         let both =
             move |seed| [true, false].map(|durable| Telling { death: Death { at, durable }, again: false, seed });
@@ -252,5 +328,5 @@ async fn a_death_at_any_commit_changes_nothing() {
     let step = if seeds.is_some() { 1 } else { (all.len() / DEATHS).max(1) | 1 };
     let told: Vec<Telling> = all.into_iter().step_by(step).collect();
     assert!(told.len() >= DEATHS / 2, "only {} deaths", told.len());
-    all_end_alike(expected, told).await;
+    all_end_alike(plot, expected, told).await;
 }
