@@ -14,6 +14,7 @@ mod support {
     pub(crate) mod git;
     pub(crate) mod import;
     pub(crate) mod kernel;
+    pub(crate) mod processor;
 }
 mod scaling {
     pub(crate) mod declared;

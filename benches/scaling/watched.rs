@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use crate::support::daemon::{Daemon, wait};
 use crate::support::kernel::kernel_says;
+use crate::support::processor;
 
 /// How often a daemon that works is asked, so that it is not measured by that.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
-/// Kernel ticks of a second of processor time.
-const TICKS: u64 = 100;
 
 impl Daemon {
     /// A counter of its metrics, as `name{labels}`; zero if it counted nothing.
@@ -31,10 +30,7 @@ impl Daemon {
 
     /// The processor time that it took so far.
     pub(crate) fn processor_time(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-        let ticks = |index: usize| fields[index].parse::<u64>().unwrap();
-        Duration::from_millis((ticks(11) + ticks(12)) * 1000 / TICKS)
+        processor::processor_time(self.process.id())
     }
 
     /// A field of its `/proc/<pid>/status`, in KiB.

@@ -20,7 +20,8 @@ pub(crate) struct Daemon {
     /// Its process.
     pub(crate) process: Child,
     folder: PathBuf,
-    address: String,
+    /// Where it listens.
+    pub(crate) address: String,
 }
 
 impl Daemon {
