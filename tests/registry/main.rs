@@ -1,6 +1,12 @@
 //! Asking registries of OCI images, over real HTTP: a double with the manners of the well-known ones, and a real one.
 
-#![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, both are how it fails")]
+
+#[path = "../support"]
+mod support {
+    #[expect(dead_code, reason = "other tests need more of it")]
+    pub(crate) mod git;
+}
 
 mod double;
 mod imports;

@@ -1,82 +1,96 @@
-//! The registry that most others are made from, as a process: `github.com/distribution/distribution/v3/cmd/registry`.
+//! The registry that most others are made from, as a process: `docker-registry`, a package of Debian's.
 //!
-//! `REGISTRY=/path/to/registry cargo test --test registry -- --ignored`
+//! `cargo test --test registry -- --ignored real`; `REGISTRY=/path/to/registry` runs another one of its programs.
 
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+mod image;
+mod planned;
+mod server;
+mod tokens;
 
-use launchway::registry::http::HttpRegistry;
+use launchway::registry::http::{HttpRegistry, RegistrySettings};
 use launchway::registry::{ImageName, Registry as _};
 
-/// A running registry; it ends when dropped.
-struct Real {
-    process: Child,
-    address: String,
-    _folder: tempfile::TempDir,
+use self::image::{Client, Image};
+use self::server::{Access, PASSWORD, Real, USER};
+use self::tokens::Tokens;
+
+/// What `acme/web` is asked for there.
+fn tag(real: &Real, tag: &str) -> ImageName {
+    ImageName::parse(&format!("{}/acme/web:{tag}", real.address)).unwrap()
 }
 
-impl Drop for Real {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
-}
-
-async fn start() -> Real {
-    let program = std::env::var("REGISTRY").unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let address = format!("127.0.0.1:{port}");
-    let config = format!(
-        "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '{address}'}}\n",
-        folder.path().display()
-    );
-    let file = folder.path().join("config.yml");
-    std::fs::write(&file, config).unwrap();
-    let mut command = Command::new(program);
-    let process = command.arg("serve").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let real = Real { process, address, _folder: folder };
-    let since = Instant::now();
-    while reqwest::get(format!("http://{}/v2/", real.address)).await.is_err() {
-        assert!(since.elapsed() < Duration::from_secs(30), "it does not start");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    real
-}
-
-/// Pushes a manifest of nothing with an annotation; gives the digest that the registry says.
-async fn push(real: &Real, word: &str) -> String {
-    let client = reqwest::Client::new();
-    let base = format!("http://{}/v2/acme/web", real.address);
-    let upload = client.post(format!("{base}/blobs/uploads/")).send().await.unwrap();
-    let location = upload.headers()["location"].to_str().unwrap().to_owned();
-    let empty = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
-    let separator = if location.contains('?') { '&' } else { '?' };
-    let pushed = client.put(format!("{location}{separator}digest={empty}")).body("{}").send().await.unwrap();
-    assert!(pushed.status().is_success(), "{}", pushed.status());
-    let kind = "application/vnd.oci.image.manifest.v1+json";
-    let config = format!(r#"{{"mediaType": "application/vnd.oci.empty.v1+json", "digest": "{empty}", "size": 2}}"#);
-    let manifest = format!(
-        r#"{{"schemaVersion": 2, "mediaType": "{kind}", "config": {config}, "layers": [{config}], "annotations": {{"w": "{word}"}}}}"#
-    );
-    let request = client.put(format!("{base}/manifests/prod")).header("content-type", kind).body(manifest);
-    let pushed = request.send().await.unwrap();
-    assert!(pushed.status().is_success(), "{}: {}", pushed.status(), pushed.text().await.unwrap());
-    pushed.headers()["docker-content-digest"].to_str().unwrap().to_owned()
+/// Asks as somebody who knows this password.
+fn opened_by(real: &Real, password: &str) -> HttpRegistry {
+    let host = real.address.clone();
+    HttpRegistry::new(vec![RegistrySettings {
+        host,
+        username: crate::value(USER),
+        password: crate::value(password),
+        ..RegistrySettings::default()
+    }])
 }
 
 #[tokio::test]
-#[ignore = "needs a registry: set REGISTRY to its program"]
+#[ignore = "needs docker-registry"]
 async fn a_real_registry_says_what_a_tag_leads_to() {
-    let (real, registry) = (start().await, HttpRegistry::default());
-    let image = ImageName::parse(&format!("{}/acme/web:prod", real.address)).unwrap();
-    let nothing = registry.look_up(&image, None).await.unwrap_err().one_line();
+    let real = Real::start(&Access::Anybody).await;
+    let (client, registry) = (Client::new(&real, None), HttpRegistry::default());
+    let nothing = registry.look_up(&tag(&real, "prod"), None).await.unwrap_err().one_line();
     assert!(nothing.contains("has no image"), "{nothing}");
-    let first = push(&real, "one").await;
-    let found = registry.look_up(&image, None).await.unwrap();
-    assert_eq!(found.digest, first);
-    assert_eq!(registry.look_up(&image, Some(&found)).await.unwrap(), found);
-    let second = push(&real, "two").await;
+
+    let first = client.push(&Image::of("one"), "prod").await;
+    let found = registry.look_up(&tag(&real, "prod"), None).await.unwrap();
+    assert_eq!((&found.digest, found.etag.is_some()), (&first, true));
+    assert_eq!(registry.look_up(&tag(&real, "prod"), Some(&found)).await.unwrap(), found);
+    real.has_answered("HEAD 304").await;
+
+    let second = client.push(&Image::of("two"), "prod").await;
     assert_ne!(first, second);
-    assert_eq!(registry.look_up(&image, Some(&found)).await.unwrap().digest, second);
+    assert_eq!(registry.look_up(&tag(&real, "prod"), Some(&found)).await.unwrap().digest, second);
+    let missing = registry.look_up(&tag(&real, "nightly"), Some(&found)).await.unwrap_err().one_line();
+    assert!(missing.contains("has no image `127.0.0.1"), "{missing}");
+}
+
+#[tokio::test]
+#[ignore = "needs docker-registry"]
+async fn a_real_registry_has_images_of_both_formats_and_of_several_platforms() {
+    let real = Real::start(&Access::Anybody).await;
+    let client = Client::new(&real, None);
+    for (image, name) in [
+        (Image::of("oci"), "oci"),
+        (Image::of("docker").for_docker(), "docker"),
+        (Image::of("several").for_platforms(&["amd64", "arm64"]), "several"),
+        (Image::of("several-of-docker").for_docker().for_platforms(&["amd64", "arm64"]), "several-of-docker"),
+    ] {
+        let pushed = client.push(&image, name).await;
+        let found = HttpRegistry::default().look_up(&tag(&real, name), None).await.unwrap();
+        assert_eq!(found.digest, pushed, "{name}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs docker-registry"]
+async fn a_real_registry_opens_to_whom_it_should() {
+    let tokens = Tokens::start().await;
+    for access in [Access::Password, Access::Token(&tokens)] {
+        let real = Real::start(&access).await;
+        let allowed = match &access {
+            Access::Token(tokens) => format!("Bearer {}", tokens.give("acme/web", &["pull", "push"])),
+            _ => server::basic(),
+        };
+        let pushed = Client::new(&real, Some(allowed)).push(&Image::of("one"), "prod").await;
+        let prod = tag(&real, "prod");
+        let found = opened_by(&real, PASSWORD).look_up(&prod, None).await.unwrap();
+        assert_eq!(found.digest, pushed, "{access:?}");
+        assert_eq!(opened_by(&real, PASSWORD).look_up(&prod, Some(&found)).await.unwrap(), found);
+
+        for (registry, expected) in [
+            (HttpRegistry::default(), ["wants a user name and a password", "does not give `acme/web` out"]),
+            (opened_by(&real, "guessed"), ["does not give `acme/web` out"; 2]),
+        ] {
+            let told = registry.look_up(&prod, Some(&found)).await.unwrap_err().one_line();
+            let expected = expected[usize::from(matches!(access, Access::Token(_)))];
+            assert!(told.contains(expected) && !told.contains("guessed"), "{access:?}: {told}");
+        }
+    }
 }
