@@ -13,6 +13,7 @@ use super::output::{Complaint, Exit, Outcome, Output, heading};
 use super::target;
 use crate::clock::{Clock, SystemClock};
 use crate::control::watched::TreeFiles;
+use crate::engine::by_hand::no_stage;
 use crate::engine::unreadable::{self, Origins};
 use crate::error::{Failure, Result};
 use crate::executor::applied::shown;
@@ -110,9 +111,7 @@ fn refuse_unknown(stage: &str, project: &Project, applied: &BTreeMap<StageName, 
     if known.iter().any(|known| known.as_str() == stage) {
         return Ok(());
     }
-    let known: Vec<&str> = known.into_iter().map(StageName::as_str).collect();
-    let failure = Failure::stalled(format!("project `{}` has no stage `{stage}`", project.name));
-    Err(Complaint::usage(failure.hint(format!("its stages: {}", known.join(", ")))))
+    Err(Complaint::usage(no_stage(&project.name, stage, known.into_iter())))
 }
 
 /// What the server calls a repository on this machine that it watches, or whose `origin` it watches, unless the user

@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::manifest::digest;
 use crate::model::cause::Cause;
 use crate::model::event::Event;
-use crate::model::ids::{CommitId, ConfigKey, RunId, ServiceKey, StageName};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RunId, ServiceKey, StageName};
 use crate::model::object::Object;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
@@ -270,6 +270,13 @@ fn refuse_if_let_pass_no_more(records: &Records, run: &SequenceRun) -> Result<()
     }
     let hint = format!("`launchway trigger delivery {service} -s {stage} --force REASON` starts it all the same");
     Err(queue::not_passed(previous, service).hint(hint).into())
+}
+
+/// What is said to somebody who names a stage that a project does not have; `there` are those that it has.
+pub fn no_stage<'a>(project: &ProjectName, stage: &str, there: impl Iterator<Item = &'a StageName>) -> Failure {
+    let there: Vec<&str> = there.map(StageName::as_str).collect();
+    let failure = Failure::stalled(format!("project `{project}` has no stage `{stage}`")).missing();
+    failure.hint(format!("its stages: {}", there.join(", ")))
 }
 
 /// What a person wants to be deployed of a service.

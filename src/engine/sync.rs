@@ -316,8 +316,8 @@ fn ready(records: &Records, watched: &Watched, head: &Head) -> Result<Repository
 
 fn asked_stage<'a>(project: &Project, plan: &'a Plan, asked: Trigger<'_>) -> Result<&'a StagePlan, Undecided> {
     let stage = plan.stage(asked.stage);
-    let missing = || Failure::stalled(format!("project `{}` has no stage `{}`", plan.project, asked.stage));
-    let stage = stage.ok_or_else(missing)?;
+    let there = plan.stages.iter().map(|stage| &stage.stage);
+    let stage = stage.ok_or_else(|| by_hand::no_stage(&plan.project, asked.stage.as_str(), there))?;
     let declared = project.stage(asked.stage);
     let declares =
         |service: &ServiceName| declared.is_some_and(|stage| stage.objects.of_service(service).next().is_some());

@@ -5,8 +5,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::access::operators_token;
 use super::survival::SERVICE;
-use crate::support::daemon::{BY_HAND, World, complaint, eventually, hook, repository, sleeper};
+use crate::support::daemon::{BY_HAND, World, complaint, eventually, hook, http, repository, sleeper};
 
 pub(crate) fn web(version: &str) -> String {
     sleeper("web", "type: Recreate", version)
@@ -74,6 +75,19 @@ fn under_a_hold_a_push_waits_until_it_is_released() {
     assert_refused(&world, &["hold", "dc/cart", "--reason", "audit"], 1, &["no deployment config `cart`"]);
     let no_stage = ["project `shop` has no stage `prodution`", "its stages: default"];
     assert_refused(&world, &["hold", "-s", "prodution", "--reason", "audit"], 1, &no_stage);
+    let bearer = format!("Bearer {}", operators_token(&world));
+    let hold = |service: &str| {
+        let body = format!(r#"{{"project": "shop", "stage": "default", "service": "{service}", "reason": "audit"}}"#);
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        http(&world.address(), "POST", "/api/v1/holds", &headers, body.as_bytes())
+    };
+    let (code, told) = hold("wbe");
+    assert!(
+        code == 404 && told.contains("stage `default` has no service `wbe`") && told.contains("its services: web"),
+        "{told}"
+    );
+    assert_eq!(hold("web").0, 200);
+    world.tell(&["release", only_hold(&world)["id"].as_str().unwrap()]);
     assert_refused(&world, &["hold", "dc/web", "--reason", " "], 2, &["a reason must say something"]);
     world.tell(&["hold", "dc/web"]);
     assert_eq!(only_hold(&world)["reason"], "no reason given");

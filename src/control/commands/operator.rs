@@ -1,6 +1,6 @@
 //! Carries out what people ask for over the API.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use crate::control::commands::rollback::rollback;
 use crate::control::commands::{Command, Commands, Done, Refusal, by_hand, sequences};
 use crate::control::housekeeping::Housekeeping;
 use crate::control::watcher::Watcher;
-use crate::engine::by_hand::Cancelled;
+use crate::engine::by_hand::{Cancelled, no_stage};
 use crate::engine::deployment::deployer::Ask;
 use crate::engine::sync::Allowance;
 use crate::engine::sync::Trigger;
@@ -20,7 +20,9 @@ use crate::executor::drive::Driver;
 use crate::executor::{switch, sync};
 use crate::model::deployment_config::MOST_REPLICAS;
 use crate::model::hold::HoldScope;
-use crate::model::ids::{CommitId, ConfigKey, PodName, ProjectName, RepositoryName, RunId, StageName};
+use crate::model::ids::{CommitId, ConfigKey, PodName, ProjectName, RepositoryName, RunId, ServiceName, StageName};
+use crate::model::project::{Project, StageContent};
+use crate::store::RunFilter;
 
 /// The most characters of a reason.
 const MOST_OF_A_REASON: usize = 200;
@@ -225,29 +227,57 @@ impl Operator {
 
     async fn hold(&self, scope: HoldScope, reason: String, by: &str) -> Result<Done, Refusal> {
         refuse_bad(&reason)?;
-        self.refuse_unknown_stage(&scope).await?;
+        self.refuse_unknown(&scope).await?;
         let hold = by_hand::place_hold(&self.driver, scope, reason, by).await?;
         Ok(said(format!("hold {} placed on {}", hold.id, hold.scope)))
     }
 
-    /// Who mistypes a project or a stage must not believe that it is held. A project that nothing was applied of may be held as a
-    /// whole and in any stage.
-    async fn refuse_unknown_stage(&self, scope: &HoldScope) -> Result<(), Refusal> {
+    /// Who mistypes a project, a stage or a service must not believe that it is held. A project that nothing was applied of may be
+    /// held as a whole and in any stage.
+    async fn refuse_unknown(&self, scope: &HoldScope) -> Result<(), Refusal> {
         let Some(repository) = by_hand::declaring(&self.driver, &scope.project).await? else {
             return self.refuse_unknown_project(&scope.project).await;
         };
-        let Some(stage) = &scope.stage else { return Ok(()) };
         let Some(watcher) = self.watchers.get(&repository) else { return Ok(()) };
         let applied = self.driver.store.repository(&repository).await?.and_then(|state| state.value.applied);
         let Some(applied) = applied else { return Ok(()) };
         let Some(project) = watcher.watched.project_at(&applied).await? else { return Ok(()) };
-        let is_there = self.driver.store.applied_stages(&scope.project).await?.contains(stage);
-        if is_there || project.stage(stage).is_some() {
+        if let Some(stage) = &scope.stage
+            && project.stage(stage).is_none()
+            && !self.driver.store.applied_stages(&scope.project).await?.contains(stage)
+        {
+            let there = project.stages.iter().map(|stage| &stage.name);
+            return Err(Refusal::Unknown(no_stage(&scope.project, stage.as_str(), there)));
+        }
+        self.refuse_unknown_service(scope, &project).await
+    }
+
+    /// A service is known that is declared there, is still applied, or has had a sequence. Where none is declared, events alone say
+    /// which there are.
+    async fn refuse_unknown_service(&self, scope: &HoldScope, project: &Project) -> Result<(), Refusal> {
+        let (Some(service), store) = (&scope.service, &self.driver.store) else { return Ok(()) };
+        let is_meant = |stage: &&StageContent| scope.stage.as_ref().is_none_or(|meant| *meant == stage.name);
+        let stages = project.stages.iter().filter(is_meant);
+        let declared: BTreeSet<&ServiceName> = stages.flat_map(|stage| stage.objects.services()).collect();
+        if declared.is_empty() || declared.contains(service) {
             return Ok(());
         }
-        let stages: Vec<&str> = project.stages.iter().map(|stage| stage.name.as_str()).collect();
-        let unknown = Failure::stalled(format!("project `{}` has no stage `{stage}`", scope.project));
-        Err(Refusal::Unknown(unknown.hint(format!("its stages: {}", stages.join(", ")))))
+        let mut applied = store.configs(Some(&scope.project), scope.stage.as_ref()).await?.found.into_iter();
+        let filter = RunFilter {
+            project: Some(scope.project.clone()),
+            stage: scope.stage.clone(),
+            service: Some(service.to_string()),
+            limit: 1,
+            ..RunFilter::default()
+        };
+        if applied.any(|config| config.value.service == *service) || !store.runs(&filter).await?.found.is_empty() {
+            return Ok(());
+        }
+        let place =
+            scope.stage.as_ref().map_or_else(|| format!("project `{}`", scope.project), |it| format!("stage `{it}`"));
+        let declared: Vec<&str> = declared.into_iter().map(ServiceName::as_str).collect();
+        let unknown = Failure::stalled(format!("{place} has no service `{service}`"));
+        Err(Refusal::Unknown(unknown.hint(format!("its services: {}", declared.join(", ")))))
     }
 
     /// As long as nobody knows what some watched repository declares, it may be that one's.

@@ -5,6 +5,7 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
 
+use crate::engine::by_hand::no_stage;
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
@@ -277,8 +278,9 @@ fn start(
 
 /// The sequence of that name in a stage; an evaluation may be had everywhere.
 fn named(plan: &Plan, stage: &StageName, sequence: &str) -> Result<Vec<(StageName, Sequence)>, Failure> {
-    let declared = plan.procedures.shipyard.stage(stage);
-    let missing = || Failure::stalled(format!("project `{}` has no stage `{stage}`", plan.project)).missing();
+    let shipyard = &plan.procedures.shipyard;
+    let declared = shipyard.stage(stage);
+    let missing = || no_stage(&plan.project, stage.as_str(), shipyard.stages.iter().map(|stage| &stage.name));
     let found = declared.ok_or_else(missing)?.sequences.iter().find(|it| it.name == sequence);
     let built_in = || {
         let tasks = vec![Task::named(EVALUATION_TASK)];
@@ -299,7 +301,7 @@ fn draft(
     let service = ServiceName::new(event.text("service"));
     let key = ServiceKey { project: plan.project.clone(), stage: stage.clone(), service: service.clone() };
     let Some(planned) = plan.stage(stage) else {
-        return Err(Failure::stalled(format!("project `{}` has no stage `{stage}`", plan.project)).missing().into());
+        return Err(no_stage(&plan.project, stage.as_str(), plan.stages.iter().map(|stage| &stage.stage)).into());
     };
     let part = records.plan(Lookup::PlanOf(plan.id.clone(), service.clone()))?;
     let is_planned = part.and_then(|part| part.stage(stage)?.service(&service)).is_some();

@@ -52,7 +52,7 @@ fn nothing_is_delivered_by_hand_that_must_not_be() {
     for (memory, stage, service, expected) in [
         (Memory::default(), "dev", "web", "nothing is known of repository `repo`"),
         (serves().with(down()), "dev", "web", DOWN),
-        (serves(), "qa", "web", "project `shop` has no stage `qa`"),
+        (serves(), "qa", "web", "project `shop` has no stage `qa` (its stages: dev, production)"),
         (serves(), "dev", "api", "stage `dev` has no service `api`"),
         (serves().with(holds(HoldKind::Person)), "dev", "web", HELD),
         (serves().with(holds(HoldKind::Rollback)), "dev", "web", HELD),
