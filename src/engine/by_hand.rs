@@ -17,8 +17,8 @@ use crate::model::object::Object;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
 use crate::model::project::Procedure;
-use crate::model::run::{Delivery, DeploymentRun, Run, SequenceRun, SequenceState, TaskRecord};
-use crate::model::shipyard::{APPROVAL_TASK, Shipyard};
+use crate::model::run::{Delivery, DeploymentRun, DoneBy, Run, SequenceRun, SequenceState, TaskRecord};
+use crate::model::shipyard::Shipyard;
 use crate::model::state::{Attempt, ConfigState, Scaled};
 use crate::model::transaction::Write;
 
@@ -247,9 +247,10 @@ fn refuse_if_not_passed(records: &Records, state: &ConfigState) -> Result<(), Un
 /// What a person was asked about, and did not let pass, is not deployed past them; nor is what was declared before it.
 fn refuse_if_rejected(records: &Records, delivery: &RunId) -> Result<(), Undecided> {
     let Some(Run::Sequence(run)) = records.runs.get(delivery)? else { return Ok(()) };
-    let is_rejected =
-        |task: &&TaskRecord| task.name == APPROVAL_TASK && task.outcome.is_some_and(|outcome| !outcome.passes());
-    let Some(rejected) = run.tasks.iter().find(is_rejected) else { return Ok(()) };
+    let is_rejected = |&(index, task): &(usize, &TaskRecord)| {
+        run.done_by(index) == DoneBy::Approval && task.outcome.is_some_and(|outcome| !outcome.passes())
+    };
+    let Some((_, rejected)) = run.tasks.iter().enumerate().find(is_rejected) else { return Ok(()) };
     let ServiceKey { stage, service, .. } = &run.service;
     let message = format!("{} of {service} may not go on: {}", run.commit.short(), rejected.message);
     let hint = format!("`launchway trigger delivery {service} -s {stage}` asks for approval again");

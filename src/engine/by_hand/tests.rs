@@ -10,7 +10,7 @@ use crate::engine::fixtures::{
 use crate::model::cause::Cause;
 use crate::model::hold::HoldKind;
 use crate::model::run::{Phase, TaskRecord};
-use crate::model::shipyard::Task;
+use crate::model::shipyard::{APPROVAL_TASK, Task};
 use crate::model::slot::{Delivered, SlotState};
 use crate::model::state::RepositoryState;
 use crate::model::wanted::{Target, Wanted};
@@ -44,11 +44,16 @@ fn with_spec(state: ConfigState, spec: serde_json::Value) -> ConfigState {
 
 /// A run that has the slot and is at a task before its deployment.
 fn tests_first(run: SequenceRun) -> SequenceRun {
+    first("test", run)
+}
+
+/// The same with a task before all others, which is under way.
+fn first(task: &str, run: SequenceRun) -> SequenceRun {
     let mut sequence = run.procedure.sequence.clone();
-    sequence.tasks.insert(0, Task::named("test"));
+    sequence.tasks.insert(0, Task::named(task));
     let procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
-    let test = TaskRecord { name: "test".into(), step: "test".into(), started_at: Some(NOW), ..run.tasks[0].clone() };
-    let tasks = std::iter::once(test).chain(run.tasks.clone()).collect();
+    let before = TaskRecord { name: task.into(), step: task.into(), started_at: Some(NOW), ..run.tasks[0].clone() };
+    let tasks = std::iter::once(before).chain(run.tasks.clone()).collect();
     SequenceRun { procedure, tasks, state: SequenceState::Running { task: 0 }, ..run }
 }
 
@@ -185,8 +190,8 @@ fn what_is_declared_and_must_wait_is_not_passed_over_for_what_was_declared_befor
 
 #[test]
 fn what_a_person_has_rejected_is_not_deployed_past_them() {
-    let mut rejected = ended(tests_first(delivery("s1", "b")), Outcome::FAIL);
-    (rejected.tasks[0].name, rejected.tasks[0].outcome) = (APPROVAL_TASK.to_owned(), Some(Outcome::FAIL));
+    let mut rejected = ended(first(APPROVAL_TASK, delivery("s1", "b")), Outcome::FAIL);
+    rejected.tasks[0].outcome = Some(Outcome::FAIL);
     rejected.tasks[0].message = "rejected by bob: no".to_owned();
     let delivered = |deployed: bool| {
         let (content, procedure) = ("content".into(), "procedure".into());
@@ -202,7 +207,14 @@ fn what_a_person_has_rejected_is_not_deployed_past_them() {
     }
     let again = memory.clone().with(delivered(false)).with(serving(1, "b"));
     assert!(latest_of(&again).is_ok(), "what serves may start again");
-    assert!(latest_of(&memory.with(delivered(true)).with(declared("b"))).is_ok(), "it was approved");
+    assert!(latest_of(&memory.clone().with(delivered(true)).with(declared("b"))).is_ok(), "it was approved");
+
+    let mut by_a_pod = (*rejected.procedure).clone();
+    let task = json!({"command": ["false"], "image": "host", "location": {"file": "a.yaml", "line": 1, "column": 1}});
+    by_a_pod.tasks.insert(APPROVAL_TASK.to_owned(), serde_json::from_value(task).expect("a Task"));
+    let failed = SequenceRun { procedure: digest::stored(by_a_pod), ..rejected.clone() };
+    let memory = memory.with(sequence(&failed)).with(delivered(false)).with(declared("b"));
+    assert!(latest_of(&memory).is_ok(), "a Task of that name asks no person");
 }
 
 #[test]
