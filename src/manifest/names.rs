@@ -36,6 +36,12 @@ pub(crate) fn entity(name: &str) -> Result<(), &'static str> {
     if is_good { Ok(()) } else { Err("must be lower-case letters, digits and `-`, beginning with a letter") }
 }
 
+/// A service that an event names: by Keptn's rule, and no longer than a deployment config, which is a service of its own.
+pub(crate) fn service(name: &str) -> Result<(), &'static str> {
+    entity(name)?;
+    config(name)
+}
+
 /// A variable of a hook: a C identifier, as upstream asks for.
 pub(crate) fn identifier(name: &str) -> Result<(), &'static str> {
     let mut bytes = name.bytes();
@@ -79,12 +85,13 @@ mod tests {
         type Rule = fn(&str) -> Result<(), &'static str>;
         let long = "x".repeat(64);
         let (longest, too_long) = ("x".repeat(100), "x".repeat(101));
-        let table: [(Rule, &[&str], &[&str]); 8] = [
+        let table: [(Rule, &[&str], &[&str]); 9] = [
             (subdomain, &["web", "a.b-c", "1"], &["", "Web", "-a", "a-", "a..b", "a_b"]),
             (config, &["web", "a.b-c", &longest], &["", "Web", &too_long]),
             (label, &["web", "1"], &["", "a.b", &long]),
             (port, &["http", "p1"], &["80", "", "a--b", "averyveryverylong"]),
             (entity, &["dev", "a1"], &["1a", "", "a-", "Dev", "a.b"]),
+            (service, &["web", &longest], &["", "1a", "a.b", &too_long]),
             (identifier, &["A", "_x1"], &["1a", "", "a-b", "a.b"]),
             (variable, &["A", "a.b-c"], &["1a", "", "a=b", "a b"]),
             (data_key, &["a.conf", "_x"], &["", "..a", ".", "a/b"]),

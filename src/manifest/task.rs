@@ -29,6 +29,13 @@ pub(crate) fn normalise(value: &mut Value, findings: &mut Findings<'_>) -> Optio
     if text_at(spec, "/image") == "host" && items(spec, "/command").next().is_none() {
         findings.error("/spec/command", "required", "this is required: the image `host` has nothing of its own to run");
     }
+    for (index, service) in items(spec, "/services") {
+        let name = service.as_str().unwrap_or_default();
+        if let Err(wrong) = names::config(name) {
+            let message = format!("`{name}` is no name of a service: it {wrong}");
+            findings.error(&format!("/spec/services/{index}"), "invalid", message);
+        }
+    }
     if findings.has_errors() {
         return None;
     }
@@ -111,13 +118,14 @@ mod tests {
 
     #[test]
     fn a_task_that_cannot_run_is_refused() {
-        let table: [(&str, &[&str]); 8] = [
+        let table: [(&str, &[&str]); 9] = [
             ("{}", &["spec.image: required"]),
             ("{image: host}", &["spec.command: required"]),
             ("{image: 'git:a', timeout: soon}", &["spec.timeout: invalid"]),
             ("{image: 'git:a', timeout: 10ms}", &["spec.timeout: invalid"]),
             ("{image: 'git:a', retries: -1}", &["spec.retries: invalid"]),
             ("{image: 'git:a', properties: performance}", &["spec.properties: type"]),
+            ("{image: 'git:a', services: [web, A B]}", &["spec.services[1]: invalid"]),
             ("{image: 'git:a', comand: [a]}", &["spec.comand: unknown-key"]),
             ("{image: 'git:a', env: [{name: 'a=b'}]}", &["spec.env[0].name: invalid"]),
         ];

@@ -119,7 +119,7 @@ pub fn check(event: &CloudEvent) -> Result<(), Failure> {
             );
         }
     }
-    names::entity(event.text("service"))
+    names::service(event.text("service"))
         .map_err(|wrong| Failure::stalled(format!("service `{}` {wrong}", event.text("service"))))?;
     for (what, value) in [("id", &event.id), ("source", &event.source), ("type", &event.kind)] {
         if value.is_empty() || value.len() > LONGEST_NAME {
