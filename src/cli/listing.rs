@@ -8,9 +8,8 @@ use serde::de::DeserializeOwned;
 
 use super::client::{Client, Parameters};
 use super::daemon;
-use super::output::{Complaint, Format, Outcome, Output, remark};
-use crate::error::Failure;
-use crate::server::view::{ConfigView, List};
+use super::output::{Format, Outcome, Output, remark};
+use crate::server::view::List;
 
 /// How often it is asked what has changed.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -37,9 +36,6 @@ impl Listing<'_> {
         let mut list: List<T> = self.client.get(path, self.parameters).await?;
         list.damaged.iter().for_each(|damaged| remark(&damaged.problem));
         if !self.watch {
-            if list.items.is_empty() {
-                self.refuse_unknown(path).await?;
-            }
             list.items.retain(is_meant);
             return output.show(&list, table);
         }
@@ -54,27 +50,6 @@ impl Listing<'_> {
             }
             changes.show(&self.client.get(path, self.parameters).await?, |_| true, table, output)?;
         }
-    }
-
-    /// Who mistypes what is deployed, or its stage, must not believe that it is there and empty.
-    async fn refuse_unknown(&self, path: &str) -> Outcome<()> {
-        let given = |wanted: &str| self.parameters.iter().find(|(name, _)| *name == wanted)?.1;
-        if path != "deployments" {
-            return Ok(());
-        }
-        if let Some(name) = given("name") {
-            let place = given("stage").map_or_else(String::new, |stage| format!(" in stage {stage}"));
-            let failure = Failure::stalled(format!("there is no deployment config `{name}`{place}"));
-            return Err(Complaint::failed(failure.hint("`launchway get deployments` lists what there is")));
-        }
-        let Some(stage) = given("stage") else { return Ok(()) };
-        let everywhere: List<ConfigView> = self.client.get(path, &[("repository", given("repository"))]).await?;
-        let stages: BTreeSet<&str> = everywhere.items.iter().map(|config| config.stage.as_str()).collect();
-        if !stages.is_empty() {
-            let stages: Vec<&str> = stages.into_iter().collect();
-            remark(format!("nothing is in stage {stage}; what is deployed is in {}", stages.join(", ")));
-        }
-        Ok(())
     }
 }
 
