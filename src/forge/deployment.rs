@@ -3,16 +3,12 @@
 //! A host keeps a deployment for each time that a revision was brought to a stage, and what became of it. It is looked for
 //! before it is made, so that there is no second one where an answer was lost or the daemon died before it came.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 
 use super::answer::Words;
-use super::api::{ApiClient, Manners};
 use super::ask::Ask;
-use super::hosted::{HostSettings, by_commit};
+use super::hosted::{Hosted, by_commit};
 use super::{Refusal, StatusWriter, Subject};
-use crate::clock::Clock;
 use crate::error::{Failure, Result};
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::WriterName;
@@ -44,26 +40,8 @@ pub(super) trait DeploymentApi: Send + Sync + std::fmt::Debug {
     async fn tell(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Option<()>>;
 }
 
-/// Tells a host of deployments.
-#[derive(Debug)]
-struct Hosted {
-    client: ApiClient,
-    api: Box<dyn DeploymentApi>,
-}
-
-/// Tells a host of a repository's deployments.
-pub(super) async fn hosted(
-    settings: &HostSettings,
-    manners: Manners,
-    api: impl DeploymentApi + 'static,
-    clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn StatusWriter>> {
-    let client = ApiClient::new(settings.api(), manners, clock).await?;
-    Ok(Arc::new(Hosted { client, api: Box::new(api) }))
-}
-
 #[async_trait]
-impl StatusWriter for Hosted {
+impl StatusWriter for Hosted<dyn DeploymentApi> {
     fn name(&self) -> WriterName {
         self.api.writer().into()
     }

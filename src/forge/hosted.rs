@@ -55,6 +55,26 @@ impl HostSettings {
     }
 }
 
+/// A part of a host's API, and what asks it.
+#[derive(Debug)]
+pub(super) struct Hosted<A: ?Sized> {
+    pub(super) client: ApiClient,
+    pub(super) api: Box<A>,
+}
+
+impl<A: ?Sized> Hosted<A> {
+    /// Of a repository. `Stalled` if the token would be sent in the clear, or certificates cannot be read.
+    pub(super) async fn new(
+        settings: &HostSettings,
+        manners: Manners,
+        api: Box<A>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Self>> {
+        let client = ApiClient::new(settings.api(), manners, clock).await?;
+        Ok(Arc::new(Self { client, api }))
+    }
+}
+
 /// How long a host is left alone that wants fewer requests and does not say for how long.
 const PAUSE: Duration = Duration::from_secs(60);
 

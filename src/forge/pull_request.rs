@@ -1,8 +1,6 @@
 //! Pull requests through the API of a host: what all of them share. There is never a second one for a branch: the open one
 //! is looked for first, and again where the host says that there is one.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use http::Method;
 use reqwest::Url;
@@ -10,11 +8,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::Words;
-use super::api::{ApiClient, Manners};
 pub(super) use super::ask::{Ask, asking};
-use super::hosted::HostSettings;
+use super::hosted::Hosted;
 use super::text::cut;
-use crate::clock::{Clock, rfc3339};
+use crate::clock::rfc3339;
 use crate::error::{Class, Failure, Result};
 use crate::model::comment::Author;
 use crate::model::preview::OpenPullRequest;
@@ -199,25 +196,7 @@ pub(super) fn full(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }
 
-/// The pull requests of a repository on a host.
-#[derive(Debug)]
-struct Hosted {
-    client: ApiClient,
-    api: Box<dyn PullRequestApi>,
-}
-
-/// The pull requests of a repository on a host.
-pub(super) async fn hosted(
-    settings: &HostSettings,
-    manners: Manners,
-    api: impl PullRequestApi + 'static,
-    clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn PullRequests>> {
-    let client = ApiClient::new(settings.api(), manners, clock).await?;
-    Ok(Arc::new(Hosted { client, api: Box::new(api) }))
-}
-
-impl Hosted {
+impl Hosted<dyn PullRequestApi> {
     fn ask<'a>(&'a self, token: &'a Secret) -> Ask<'a> {
         Ask { client: &self.client, token, words: self.api.words(), what: "open pull requests", busy: &[] }
     }
@@ -250,7 +229,7 @@ fn mentions(answer: &Value, text: &str) -> bool {
 }
 
 #[async_trait]
-impl PullRequests for Hosted {
+impl PullRequests for Hosted<dyn PullRequestApi> {
     async fn read(&self, number: u64) -> Result<Option<Known>> {
         let token = self.client.token().await?;
         self.api.read(self.ask(&token), number).await

@@ -2,7 +2,6 @@
 //! daemon's, or anything else's, is left alone.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::Method;
@@ -10,10 +9,8 @@ use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::answer::Words;
-use super::api::{ApiClient, Manners};
 use super::ask::Ask;
-use super::hosted::HostSettings;
-use crate::clock::Clock;
+use super::hosted::Hosted;
 use crate::error::{Context, Failure, Result};
 use crate::secret::Secret;
 
@@ -303,25 +300,7 @@ pub(super) fn filtered(filter: Option<String>, wanted: &WantedWebhook) -> Option
     Some(format!("it tells of some branches only: `{filter}`"))
 }
 
-/// The webhooks of a repository on a host.
-#[derive(Debug)]
-struct Hosted {
-    client: ApiClient,
-    api: Box<dyn WebhookApi>,
-}
-
-/// The webhooks of a repository on a host.
-pub(super) async fn hosted(
-    settings: &HostSettings,
-    manners: Manners,
-    api: impl WebhookApi + 'static,
-    clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn Webhooks>> {
-    let client = ApiClient::new(settings.api(), manners, clock).await?;
-    Ok(Arc::new(Hosted { client, api: Box::new(api) }))
-}
-
-impl Hosted {
+impl Hosted<dyn WebhookApi> {
     fn ask<'a>(&'a self, token: &'a Secret) -> Ask<'a> {
         Ask { client: &self.client, token, words: self.api.words(), what: "read and register webhooks", busy: &[] }
     }
@@ -332,7 +311,7 @@ impl Hosted {
 }
 
 #[async_trait]
-impl Webhooks for Hosted {
+impl Webhooks for Hosted<dyn WebhookApi> {
     fn host(&self) -> &'static str {
         self.api.words().name
     }

@@ -12,9 +12,9 @@ use crate::clock::Clock;
 use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
-use crate::forge::hosted::HostSettings;
+use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::registration::{
-    SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, filtered, hosted, listed, text,
+    SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, filtered, listed, text,
 };
 
 /// What a subscription is about.
@@ -29,7 +29,8 @@ const ALL: usize = usize::MAX;
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn webhooks(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn Webhooks>> {
-    hosted(&settings.clone(), manners(), AzureHooks { settings }, clock).await
+    let api: Box<dyn WebhookApi> = Box::new(AzureHooks { settings: settings.clone() });
+    Ok(Hosted::new(&settings, manners(), api, clock).await?)
 }
 
 #[derive(Debug)]

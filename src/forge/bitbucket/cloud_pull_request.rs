@@ -12,17 +12,16 @@ use super::cloud::{WORDS, manners, url};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
-use crate::forge::hosted::HostSettings;
-use crate::forge::pull_request::{
-    Ask, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
-};
+use crate::forge::hosted::{HostSettings, Hosted};
+use crate::forge::pull_request::{Ask, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking};
 
 /// The pull requests of a repository, with an access token of it.
 ///
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn pull_requests(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn PullRequests>> {
-    hosted(&settings.clone(), manners(), CloudPulls { settings }, clock).await
+    let api: Box<dyn PullRequestApi> = Box::new(CloudPulls { settings: settings.clone() });
+    Ok(Hosted::new(&settings, manners(), api, clock).await?)
 }
 
 #[derive(Debug)]

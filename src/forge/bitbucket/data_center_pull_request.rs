@@ -12,9 +12,9 @@ use super::data_center::{WORDS, manners};
 use crate::clock::Clock;
 use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
-use crate::forge::hosted::HostSettings;
+use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full, hosted,
+    Ask, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
 };
 
 /// The pull requests of a repository, with an HTTP access token.
@@ -22,7 +22,8 @@ use crate::forge::pull_request::{
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn pull_requests(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn PullRequests>> {
-    hosted(&settings.clone(), manners(), DataCenterPulls { settings }, clock).await
+    let api: Box<dyn PullRequestApi> = Box::new(DataCenterPulls { settings: settings.clone() });
+    Ok(Hosted::new(&settings, manners(), api, clock).await?)
 }
 
 #[derive(Debug)]

@@ -12,10 +12,8 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
-use crate::forge::hosted::HostSettings;
-use crate::forge::registration::{
-    SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, hosted, listed, text, texts,
-};
+use crate::forge::hosted::{HostSettings, Hosted};
+use crate::forge::registration::{SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, listed, text, texts};
 
 /// Of a page; Bitbucket's own limit is higher.
 const PAGE_SIZE: usize = 100;
@@ -25,7 +23,8 @@ const PAGE_SIZE: usize = 100;
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn webhooks(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn Webhooks>> {
-    hosted(&settings.clone(), manners(), DataCenterHooks { settings }, clock).await
+    let api: Box<dyn WebhookApi> = Box::new(DataCenterHooks { settings: settings.clone() });
+    Ok(Hosted::new(&settings, manners(), api, clock).await?)
 }
 
 #[derive(Debug)]

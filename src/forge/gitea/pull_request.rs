@@ -12,9 +12,9 @@ use super::writer::{WORDS, manners, url};
 use crate::clock::Clock;
 use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
-use crate::forge::hosted::HostSettings;
+use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
+    Ask, Known, LABEL, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
 };
 use crate::model::comment::Author;
 use crate::model::ids::CommitId;
@@ -31,7 +31,8 @@ const PAGES: usize = 20;
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn pull_requests(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn PullRequests>> {
-    hosted(&settings.clone(), manners(), GiteaPulls { settings }, clock).await
+    let api: Box<dyn PullRequestApi> = Box::new(GiteaPulls { settings: settings.clone() });
+    Ok(Hosted::new(&settings, manners(), api, clock).await?)
 }
 
 #[derive(Debug)]

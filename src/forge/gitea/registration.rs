@@ -12,9 +12,9 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
-use crate::forge::hosted::HostSettings;
+use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::registration::{
-    SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, filtered, hosted, listed, text, texts,
+    SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, filtered, listed, text, texts,
 };
 
 /// Of a page; Gitea's own limit.
@@ -27,7 +27,8 @@ const KINDS: [&str; 3] = ["gitea", "forgejo", "gogs"];
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn webhooks(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn Webhooks>> {
-    hosted(&settings.clone(), manners(), GiteaHooks { settings }, clock).await
+    let api: Box<dyn WebhookApi> = Box::new(GiteaHooks { settings: settings.clone() });
+    Ok(Hosted::new(&settings, manners(), api, clock).await?)
 }
 
 #[derive(Debug)]

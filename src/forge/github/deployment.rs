@@ -17,8 +17,8 @@ use crate::forge::StatusWriter;
 use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
 use crate::forge::budget::Budget;
-use crate::forge::deployment::{DeploymentApi, REFUSED, Told, hosted};
-use crate::forge::hosted::{HostSettings, description, link};
+use crate::forge::deployment::{DeploymentApi, REFUSED, Told};
+use crate::forge::hosted::{HostSettings, Hosted, description, link};
 use crate::model::commit_status::{CommitStatus, StatusState};
 
 /// How much may be written: together with commit statuses less than GitHub's secondary limits on requests that create content.
@@ -33,7 +33,8 @@ const PAGE_SIZE: &str = "100";
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn deployments(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
     let api = GithubDeployments { settings: settings.clone(), writes: Budget::new(WRITES) };
-    hosted(&settings, manners(), api, clock).await
+    let api: Box<dyn DeploymentApi> = Box::new(api);
+    Ok(Hosted::new(&settings, manners(), api, clock).await?)
 }
 
 #[derive(Debug)]

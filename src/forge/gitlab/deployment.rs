@@ -14,8 +14,8 @@ use crate::error::{Failure, Result};
 use crate::forge::StatusWriter;
 use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
-use crate::forge::deployment::{DeploymentApi, REFUSED, Told, hosted};
-use crate::forge::hosted::HostSettings;
+use crate::forge::deployment::{DeploymentApi, REFUSED, Told};
+use crate::forge::hosted::{HostSettings, Hosted};
 use crate::model::commit_status::StatusState;
 
 /// Deployments of a page; GitLab's own limit.
@@ -30,7 +30,8 @@ const PAGES: usize = 5;
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn deployments(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
-    hosted(&settings.clone(), manners(), GitlabDeployments { settings }, clock).await
+    let api: Box<dyn DeploymentApi> = Box::new(GitlabDeployments { settings: settings.clone() });
+    Ok(Hosted::new(&settings, manners(), api, clock).await?)
 }
 
 #[derive(Debug)]
