@@ -1,13 +1,13 @@
 //! Requests to a host's API: over an encrypted connection, with a token that is read again for each, and no further than
 //! the host itself.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use reqwest::{Certificate, Client, Response, Url};
+use reqwest::{Client, Response, Url};
 
 use super::{Refusal, redirect, retry_after};
 use crate::clock::{Clock, rfc3339};
@@ -89,7 +89,8 @@ impl ApiClient {
     /// A client with these settings. `Stalled` if the token would be sent in the clear, or certificates cannot be read.
     pub(super) async fn new(settings: ApiSettings, manners: Manners, clock: Arc<dyn Clock>) -> Result<Self> {
         require_encryption(&settings)?;
-        let client = client(settings.ca_file.as_deref(), manners.name).await?;
+        let builder = http_client::bounded(CONNECT_TIMEOUT, REQUEST_TIMEOUT);
+        let client = http_client::trusting_aside(builder, settings.ca_file.clone()).await?;
         Ok(Self { settings, manners, client, clock, quiet_until: Mutex::default() })
     }
 
@@ -166,31 +167,11 @@ impl ApiClient {
     async fn read(&self, mut answer: Response) -> Result<Answer> {
         let name = self.manners.name;
         let (status, headers) = (answer.status(), std::mem::take(answer.headers_mut()));
-        let mut body = Vec::new();
-        let interrupted = || format!("the answer of {name} was interrupted");
-        while let Some(chunk) = answer.chunk().await.map_err(reqwest::Error::without_url).or_transient(interrupted)? {
-            body.extend_from_slice(&chunk);
-            if body.len() > ANSWER_LIMIT {
-                let message = format!("the answer is too long to be that of {name}");
-                return Err(Failure::stalled(message).hint("check `forge.url`"));
-            }
-        }
+        let too_long =
+            || Failure::stalled(format!("the answer is too long to be that of {name}")).hint("check `forge.url`");
+        let body = http_client::read(answer, ANSWER_LIMIT, name).await?.ok_or_else(too_long)?;
         Ok(Answer { status, headers, body })
     }
-}
-
-async fn client(ca_file: Option<&Path>, name: &str) -> Result<Client> {
-    let client = http_client::bounded(CONNECT_TIMEOUT, REQUEST_TIMEOUT);
-    let Some(path) = ca_file else {
-        return client.build().or_stalled(|| format!("cannot prepare requests to {name}"));
-    };
-    let unusable = || format!("cannot use the certificates in `{}`", path.display());
-    let pem = tokio::fs::read(path).await.or_stalled(unusable)?;
-    let certificates = Certificate::from_pem_bundle(&pem).or_stalled(unusable)?;
-    if certificates.is_empty() {
-        return Err(Failure::stalled(unusable()).hint("there are none in PEM form"));
-    }
-    client.tls_certs_merge(certificates).build().or_stalled(unusable)
 }
 
 fn require_encryption(settings: &ApiSettings) -> Result<()> {

@@ -176,17 +176,12 @@ fn refused(base: &str, status: StatusCode) -> Result<()> {
     }
 }
 
-async fn body(base: &str, mut answer: Response) -> Result<Vec<u8>> {
-    let mut body = Vec::new();
-    let interrupted = || format!("the answer of `{base}` was interrupted");
-    while let Some(chunk) = answer.chunk().await.map_err(reqwest::Error::without_url).or_transient(interrupted)? {
-        body.extend_from_slice(&chunk);
-        if body.len() > ANSWER_LIMIT {
-            let message = format!("`{base}` answers with more than {ANSWER_LIMIT} bytes");
-            return Err(Failure::stalled(message).hint("have the query find one value, as `sum(…)` does"));
-        }
-    }
-    Ok(body)
+async fn body(base: &str, answer: Response) -> Result<Vec<u8>> {
+    let too_long = || {
+        Failure::stalled(format!("`{base}` answers with more than {ANSWER_LIMIT} bytes"))
+            .hint("have the query find one value, as `sum(…)` does")
+    };
+    http_client::read(answer, ANSWER_LIMIT, &format!("`{base}`")).await?.ok_or_else(too_long)
 }
 
 /// The value of the first sample.

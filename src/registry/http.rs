@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, WWW_AUTHENTICATE,
 };
-use reqwest::{Certificate, Client, Method, Response, StatusCode, Url};
+use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde::Deserialize;
 
 use self::challenge::Challenge;
@@ -75,7 +75,9 @@ impl HttpRegistry {
 impl Registry for HttpRegistry {
     async fn look_up(&self, image: &ImageName, known: Option<&Known>) -> Result<Known> {
         let settings = self.known.iter().find(|settings| settings.host == image.host()).cloned().unwrap_or_default();
-        let (client, basic) = (client(&settings).await?, basic(&settings).await?);
+        let builder = http_client::bounded(CONNECT_TIMEOUT, REQUEST_TIMEOUT);
+        let client = http_client::trusting_aside(builder, settings.ca_file.clone()).await?;
+        let basic = basic(&settings).await?;
         let host = image.api();
         let is_loopback = is_loopback(host);
         let scheme = if settings.insecure || is_loopback { "http" } else { "https" };
@@ -216,29 +218,11 @@ impl Question<'_> {
         })
     }
 
-    async fn body(&self, mut answer: Response, limit: usize) -> Result<Vec<u8>> {
-        let host = self.image.host();
-        let mut body = Vec::new();
-        let interrupted = || format!("the answer of the registry `{host}` was interrupted");
-        while let Some(chunk) = answer.chunk().await.map_err(reqwest::Error::without_url).or_transient(interrupted)? {
-            body.extend_from_slice(&chunk);
-            if body.len() > limit {
-                return Err(Failure::stalled(format!("the answer of the registry `{host}` is too long to be one")));
-            }
-        }
-        Ok(body)
+    async fn body(&self, answer: Response, limit: usize) -> Result<Vec<u8>> {
+        let whom = format!("the registry `{}`", self.image.host());
+        let too_long = || Failure::stalled(format!("the answer of {whom} is too long to be one"));
+        http_client::read(answer, limit, &whom).await?.ok_or_else(too_long)
     }
-}
-
-async fn client(settings: &RegistrySettings) -> Result<Client> {
-    let builder = http_client::bounded(CONNECT_TIMEOUT, REQUEST_TIMEOUT);
-    let Some(path) = &settings.ca_file else {
-        return builder.build().or_stalled(|| format!("cannot prepare requests to `{}`", settings.host));
-    };
-    let unusable = || format!("cannot use the certificates in `{}`", path.display());
-    let pem = tokio::fs::read(path).await.or_stalled(unusable)?;
-    let certificates = Certificate::from_pem_bundle(&pem).or_stalled(unusable)?;
-    builder.tls_certs_merge(certificates).build().or_stalled(unusable)
 }
 
 async fn basic(settings: &RegistrySettings) -> Result<Option<Secret>> {

@@ -13,7 +13,8 @@ use super::disk::{CopyError, copy_bounded, inspect, on_disk};
 use super::folder::Folder;
 use super::image::Image;
 use super::limits::{Budget, Limits};
-use crate::error::{Failure, Result};
+use crate::error::{Context as _, Failure, Result};
+use crate::http_client;
 use crate::model::ids::RepositoryName;
 use crate::runtime::local::host::files;
 
@@ -103,14 +104,9 @@ impl Sources<'_> {
     }
 
     fn client(&self, image: &Image) -> Result<reqwest::Client> {
-        let failed = |error: reqwest::Error| Failure::stalled(format!("cannot download `{image}`")).because(error);
-        let mut builder = reqwest::Client::builder().https_only(true).no_gzip().connect_timeout(SILENCE);
-        builder = builder.read_timeout(SILENCE).timeout(DOWNLOAD);
-        if let Some(path) = self.ca_file {
-            let pem = std::fs::read(path).map_err(on_disk(|| format!("cannot read `{}`", path.display())))?;
-            builder = builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(&pem).map_err(failed)?);
-        }
-        builder.build().map_err(failed)
+        let builder = reqwest::Client::builder().https_only(true).no_gzip().connect_timeout(SILENCE);
+        let client = http_client::trusting(builder.read_timeout(SILENCE).timeout(DOWNLOAD), self.ca_file);
+        client.or_stalled(|| format!("cannot download `{image}`"))
     }
 }
 
