@@ -333,10 +333,24 @@ fn credentials(field: &Field<'_>, folder: &Path) -> CredentialFiles {
         known_hosts: file("knownHostsFile", Holds::Public),
         ca: file("caFile", Holds::Public),
     };
-    if files.token.is_some() && files.password.is_some() {
+    refuse_both(field, files.token.is_some() && files.password.is_some());
+    files
+}
+
+fn refuse_both(field: &Field<'_>, are_both: bool) {
+    if are_both {
         field.field("passwordFile").error("conflict", "a token and a password exclude each other", "leave one out");
     }
-    files
+}
+
+/// A user name and a password, which belong together.
+fn user(field: &Field<'_>, folder: &Path) -> (Option<SecretSource>, Option<SecretSource>) {
+    let file = |key, holds| field.field(key).file(folder, holds).map(SecretSource::File);
+    let (username, password) = (file("usernameFile", Holds::Public), file("passwordFile", Holds::Secret));
+    if username.is_some() != password.is_some() {
+        field.error("conflict", "a user name and a password belong together", "give both files");
+    }
+    (username, password)
 }
 
 /// What opens a Prometheus.
@@ -344,18 +358,13 @@ fn prometheus(field: &Field<'_>, folder: &Path) -> PrometheusSettings {
     field.known(&["url", "tokenFile", "usernameFile", "passwordFile", "caFile", "insecure"]);
     let file = |key, holds| field.field(key).file(folder, holds);
     let token = file("tokenFile", Holds::Secret);
-    let (username, password) = (file("usernameFile", Holds::Public), file("passwordFile", Holds::Secret));
-    if username.is_some() != password.is_some() {
-        field.error("conflict", "a user name and a password belong together", "give both files");
-    }
-    if token.is_some() && password.is_some() {
-        field.field("passwordFile").error("conflict", "a token and a password exclude each other", "leave one out");
-    }
+    let (username, password) = user(field, folder);
+    refuse_both(field, token.is_some() && password.is_some());
     PrometheusSettings {
         url: private_address(&field.field("url"), field, "what opens it would cross the network in the clear"),
         token: token.map(SecretSource::File),
-        username: username.map(SecretSource::File),
-        password: password.map(SecretSource::File),
+        username,
+        password,
         ca_file: file("caFile", Holds::Public),
     }
 }
@@ -375,18 +384,15 @@ pub(super) fn private_address(field: &Field<'_>, whole: &Field<'_>, otherwise: &
 fn registry(field: &Field<'_>, folder: &Path) -> RegistrySettings {
     field.known(&["host", "usernameFile", "passwordFile", "caFile", "insecure"]);
     let file = |key, holds| field.field(key).file(folder, holds);
-    let (username, password) = (file("usernameFile", Holds::Public), file("passwordFile", Holds::Secret));
-    if username.is_some() != password.is_some() {
-        field.error("conflict", "a user name and a password belong together", "give both files");
-    }
+    let (username, password) = user(field, folder);
     let host = field.field("host").text().unwrap_or_default().to_owned();
     if host.is_empty() || host.contains('/') {
         field.field("host").error("invalid", "must be a host, as images name it", "such as `registry.example:5000`");
     }
     RegistrySettings {
         host,
-        username: username.map(SecretSource::File),
-        password: password.map(SecretSource::File),
+        username,
+        password,
         ca_file: file("caFile", Holds::Public),
         insecure: field.field("insecure").flag().unwrap_or(false),
     }
