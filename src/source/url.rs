@@ -1,12 +1,12 @@
 //! Addresses of repositories: the forms that `git` takes, without those that run programs.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 
 use crate::error::{Failure, Result};
+use crate::model::host::is_loopback;
 
 /// Where a repository is. Holds no secret: an address with a password in it is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,12 +148,6 @@ impl fmt::Display for RemoteUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text)
     }
-}
-
-/// Whether `host` (a name, or an address with or without brackets) is this machine.
-pub(super) fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn with_scheme(scheme: &str, rest: &str, text: &str) -> Result<Address> {

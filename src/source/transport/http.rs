@@ -14,8 +14,9 @@ use tokio_util::io::StreamReader;
 use super::stream::{Stream, wait};
 use super::{Deadline, Protocol, Service};
 use crate::error::{Context as _, Failure, Result};
+use crate::model::host::is_loopback;
 use crate::secret::Secret;
-use crate::source::url::{Address, is_loopback};
+use crate::source::url::Address;
 use crate::source::{Remote, RemoteUrl};
 
 /// As Git's own bound is meant: a renamed owner and a renamed repository, and some patience.
