@@ -124,11 +124,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         if f.alternate() {
-            let mut cause = std::error::Error::source(self);
-            while let Some(error) = cause {
-                write!(f, ": {error}")?;
-                cause = error.source();
-            }
+            causes(self).skip(1).try_for_each(|cause| write!(f, ": {cause}"))?;
         }
         Ok(())
     }
@@ -158,11 +154,14 @@ impl<T, E: std::error::Error + Send + Sync + 'static> Context<T> for std::result
     }
 }
 
+/// An error, what caused it, what caused that, and so on.
+pub fn causes<'e>(
+    error: &'e (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
+}
+
 /// What an error comes down to: libraries say what they were about, and keep beneath it what was the matter.
 pub fn root_cause<'e>(error: &'e (dyn std::error::Error + 'static)) -> &'e (dyn std::error::Error + 'static) {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause
+    causes(error).last().unwrap_or(error)
 }

@@ -179,12 +179,8 @@ impl HttpRemote {
 
 /// The chain of causes, outermost first, without the address that reqwest repeats in it.
 fn causes(error: &io::Error) -> String {
-    let mut texts = Vec::new();
-    let mut cause = error.get_ref().and_then(|error| error.source());
-    while let Some(error) = cause {
-        texts.push(error.to_string());
-        cause = error.source();
-    }
+    let beneath = error.get_ref().into_iter().flat_map(|error| crate::error::causes(error).skip(1));
+    let mut texts: Vec<String> = beneath.map(ToString::to_string).collect();
     texts.dedup();
     if texts.is_empty() { error.kind().to_string() } else { texts.join(": ") }
 }

@@ -44,8 +44,9 @@ pub(crate) enum Problem {
 
 /// Whether something failed because a file is not what it says it is: nobody will ever read it.
 pub(crate) fn is_damage(error: &(dyn std::error::Error + 'static)) -> bool {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.filter_map(|error| error.downcast_ref()).any(|problem| matches!(problem, Problem::Damaged(_)))
+    crate::error::causes(error)
+        .filter_map(|error| error.downcast_ref())
+        .any(|problem| matches!(problem, Problem::Damaged(_)))
 }
 
 /// Reads the content of a file whose shape is understood up to version `newest`.
