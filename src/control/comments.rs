@@ -84,7 +84,7 @@ impl WatchedComments {
             let (repository_name, id, at) = (repository.clone(), once.clone(), transition.now);
             transition.write(Write::Delivery { repository: repository_name, id, at });
             for command in &commands {
-                transition.ask(&Action::comments_of(repository), action(repository, command.clone()));
+                transition.ask(&Action::comments_of(repository), Action::comment(repository, command.clone()));
             }
             Ok(true)
         };
@@ -116,7 +116,7 @@ impl WatchedComments {
         let done = CommentCommand { answer: Some(DONE.to_owned()), ..command.clone() };
         let driver = &self.operator.driver;
         let (run, now) = (Action::comments_of(repository), driver.clock.now());
-        let answered = Write::Ask { run, action: Box::new(action(repository, done)), due: now, at: now };
+        let answered = Write::Ask { run, action: Box::new(Action::comment(repository, done)), due: now, at: now };
         let operator = Operator { driver: driver.along(answered), ..self.operator.clone() };
         operator.act(asked, &command.by).await
     }
@@ -177,10 +177,6 @@ fn commands(from: webhook::Host, comment: &Comment) -> Vec<CommentCommand> {
         return vec![command(0, Some(why))];
     }
     (0..comment.commands.len()).map(|place| command(place, None)).collect()
-}
-
-fn action(repository: &RepositoryName, command: CommentCommand) -> Action {
-    Action::Comment { repository: repository.clone(), command: Box::new(command) }
 }
 
 /// What was done, and what people should know of it.
@@ -311,7 +307,8 @@ not carried out: nothing is under way of `web`
         let tasks = vec![Task::named(APPROVAL_TASK), Task::named(DEPLOYMENT_TASK)];
         let delivery = Sequence { name: "delivery".into(), tasks, ..Sequence::default() };
         let stage = |name: &str| Stage { name: name.into(), sequences: vec![delivery.clone()] };
-        let shipyard = Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")] };
+        let shipyard =
+            Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")], ..Shipyard::default() };
         let declared = |image: &str| {
             let part = |name: &str| Object { service: "store".into(), ..deployment_config(name, image, 1, json!({})) };
             project(shipyard.clone(), &[part("web"), part("api")])

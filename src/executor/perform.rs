@@ -184,7 +184,7 @@ impl Performer {
         let left = self.comments.go_on(repository, command).await?;
         let now = self.driver.clock.now();
         let ask = |left: CommentCommand| {
-            let action = Box::new(Action::Comment { repository: repository.clone(), command: Box::new(left) });
+            let action = Box::new(Action::comment(repository, left));
             Input::Write(Box::new(Write::Ask { run: run.clone(), action, due: now, at: now }))
         };
         Ok(left.map(ask).into_iter().collect())

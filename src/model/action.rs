@@ -222,6 +222,11 @@ impl Action {
         Self::Report { repository, commit, writer }
     }
 
+    /// What a person asks for in a comment.
+    pub fn comment(repository: &RepositoryName, command: CommentCommand) -> Self {
+        Self::Comment { repository: repository.clone(), command: Box::new(command) }
+    }
+
     /// In whose name a repository's proposals are brought to its host: one after the other.
     pub fn proposals_of(repository: &RepositoryName) -> RunId {
         RunId::new(format!("proposals/{repository}"))
