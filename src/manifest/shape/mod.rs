@@ -17,7 +17,7 @@ mod check;
 mod similar;
 
 pub(crate) use check::{Strictness, check, check_at};
-pub(crate) use similar::nearest;
+pub(crate) use similar::{nearest, nearest_within};
 
 /// What a value must be.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,12 @@ const LOOK_ALIKES: &str = "аaвbсcԁdеeһhнhіiјjкkӏlмmоoрpѕsтtуyх
 
 /// The nearest of `known`, if it is near enough to be what was meant.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let (limit, word) = ((word.len() / 3).clamp(1, 3), as_it_looks(word));
+    nearest_within((word.len() / 3).clamp(1, 3), word, known)
+}
+
+/// The nearest of `known` that differs in so many letters at most.
+pub(crate) fn nearest_within<'a>(limit: usize, word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let word = as_it_looks(word);
     let near = known.map(|candidate| (distance(&word, &candidate.to_lowercase()), candidate));
     near.filter(|(distance, _)| *distance <= limit).min().map(|(_, candidate)| candidate)
 }

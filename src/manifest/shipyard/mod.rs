@@ -3,9 +3,11 @@
 pub(super) mod evaluation;
 mod lint;
 mod selector;
+mod slip;
 
 use serde_json::{Value, json};
 
+pub(crate) use self::slip::{Slip, slips};
 use super::findings::Findings;
 use super::pod_template::{items, text_at};
 use super::shape::shipyard::{SHIPYARD, STAGE_KEYS_0_1};

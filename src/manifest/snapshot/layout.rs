@@ -11,8 +11,9 @@ use crate::manifest::files::{Absence, FileEntry, Files};
 use crate::manifest::findings::Findings;
 use crate::manifest::problem::{Problem, Severity};
 use crate::manifest::project::{self, PROJECT_FILE, SHIPYARD_FILE, Settings, StageSettings};
+use crate::manifest::shipyard::{self, Slip};
 use crate::manifest::stage_context::{StageContext, Terms};
-use crate::manifest::{names, shipyard, yaml};
+use crate::manifest::{names, yaml};
 use crate::model::ids::{Namespace, ProjectName, StageName};
 use crate::model::object::Location;
 use crate::model::project::{OnFailure, StatusDetail};
@@ -23,6 +24,7 @@ use crate::model::shipyard::{Shipyard, Stage};
 pub(super) struct Layout {
     pub(super) name: ProjectName,
     pub(super) shipyard: Shipyard,
+    pub(super) slips: Vec<Slip>,
     pub(super) stages: Vec<StageLayout>,
     pub(super) statuses: StatusDetail,
     pub(super) on_failure: OnFailure,
@@ -58,14 +60,14 @@ impl Layout {
             Some((path, place)) => (path.clone(), Some(place)),
             None => (SHIPYARD_FILE.to_owned(), None),
         };
-        let shipyard = match (by_path.get(shipyard_file.as_str()), said_at) {
+        let (shipyard, slips) = match (by_path.get(shipyard_file.as_str()), said_at) {
             (Some(entry), _) => shipyard(entry, files, &mut problems)?,
             (None, Some(place)) => {
                 let message = format!("the repository has no file `{shipyard_file}`");
                 problems.push(Problem::error(place, "not-found", message));
-                Shipyard::implicit()
+                (Shipyard::implicit(), Vec::new())
             }
-            (None, None) => Shipyard::implicit(),
+            (None, None) => (Shipyard::implicit(), Vec::new()),
         };
         let name = ProjectName::new(settings.name.clone().unwrap_or_else(|| default_name(options)));
         let stages = stages(&name, &shipyard, &settings, options, &mut problems);
@@ -73,7 +75,19 @@ impl Layout {
         let (statuses, on_failure) = (settings.statuses, settings.on_failure);
         let read = [PROJECT_FILE, shipyard_file.as_str()].into_iter().filter(|file| by_path.contains_key(file));
         let files = read.map(str::to_owned).collect();
-        Ok(Self { name, shipyard, stages, statuses, on_failure, problems, settings, shipyard_file, files, charts })
+        Ok(Self {
+            name,
+            shipyard,
+            slips,
+            stages,
+            statuses,
+            on_failure,
+            problems,
+            settings,
+            shipyard_file,
+            files,
+            charts,
+        })
     }
 
     /// Whether a file is read for what stages declare.
@@ -146,12 +160,13 @@ fn settings(entry: &FileEntry, files: &dyn Files, problems: &mut Vec<Problem>) -
     Ok(settings)
 }
 
-fn shipyard(entry: &FileEntry, files: &dyn Files, problems: &mut Vec<Problem>) -> Result<Shipyard> {
+fn shipyard(entry: &FileEntry, files: &dyn Files, problems: &mut Vec<Problem>) -> Result<(Shipyard, Vec<Slip>)> {
+    let implicit = || (Shipyard::implicit(), Vec::new());
     let bytes = match file::content(entry, files)? {
         Ok(bytes) => bytes,
         Err(problem) => {
             problems.push(Problem { severity: Severity::Error, ..problem });
-            return Ok(Shipyard::implicit());
+            return Ok(implicit());
         }
     };
     let reading = yaml::read(&bytes);
@@ -161,12 +176,16 @@ fn shipyard(entry: &FileEntry, files: &dyn Files, problems: &mut Vec<Problem>) -
             let message = "the shipyard's file must hold exactly one document";
             problems.push(Problem::in_file(&entry.path, "invalid", message));
         }
-        return Ok(Shipyard::implicit());
+        return Ok(implicit());
     };
     let mut findings = Findings::new(&entry.path, document, "");
     let shipyard = shipyard::read(&document.value, &mut findings);
     problems.append(&mut findings.problems);
-    Ok(shipyard.unwrap_or_else(Shipyard::implicit))
+    let with_slips = |shipyard| {
+        let slips = shipyard::slips(&shipyard, &findings);
+        (shipyard, slips)
+    };
+    Ok(shipyard.map_or_else(implicit, with_slips))
 }
 
 /// The repository's name as a project's.

@@ -39,6 +39,8 @@ pub(super) fn tasks<'a>(
     for (name, definitions) in &tasks {
         problems.extend(ambiguous(stage, layout, name, definitions));
     }
+    let slips = layout.slips.iter().filter(|slip| slip.stage == stage.name && !tasks.contains_key(&slip.task));
+    problems.extend(slips.map(|slip| slip.problem.clone()));
     tasks
 }
 
@@ -150,6 +152,36 @@ spec:
             1,
             "which is only that no task has it"
         );
+    }
+
+    #[test]
+    fn a_task_that_resembles_one_that_is_built_in_is_a_warning_unless_somebody_is_said_to_do_it() {
+        let shipyard = |task: &str| {
+            format!(
+                "apiVersion: spec.keptn.sh/0.2.3\nkind: Shipyard\nmetadata: {{name: shop}}\nspec:\n  stages:\n  \
+                 - {{name: dev, sequences: [{{name: delivery, tasks: [{{name: deployment}}, {task}]}}]}}\n"
+            )
+        };
+        let task = "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {name: deploment}\nspec: {image: host, command: ['true']}\n";
+        for (declared, files, expected) in [
+            ("{name: deploment}", &[][..], Some("`deployment`")),
+            ("{name: Evaluation}", &[], Some("`evaluation`")),
+            ("{name: evaluaton}", &[], Some("`evaluation`")),
+            ("{name: aproval}", &[], Some("`approval`")),
+            ("{name: development}", &[], None),
+            ("{name: deploment, executors: [helm-service]}", &[], None),
+            ("{name: deploment}", &[("task.yaml", task)], None),
+        ] {
+            let shipyard = shipyard(declared);
+            let files = [&[("shipyard.yaml", shipyard.as_str())], files].concat();
+            let found = messages(&Tree::of(&files).read());
+            let told = found.iter().find(|told| told.contains("did you mean"));
+            let is_expected = match (told, expected) {
+                (Some(told), Some(meant)) => told.contains(meant) && told.starts_with("shipyard.yaml:6:"),
+                (told, expected) => told.is_none() && expected.is_none(),
+            };
+            assert!(is_expected && (expected.is_some() || found.is_empty()), "{declared}: {found:#?}");
+        }
     }
 
     #[test]
