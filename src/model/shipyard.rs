@@ -17,6 +17,9 @@ pub use selector::{Operator, Requirement, Selector};
 pub struct Shipyard {
     /// `metadata.name`.
     pub name: String,
+    /// `apiVersion`, as it is written; empty without a file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
     /// In the file's order.
     pub stages: Vec<Stage>,
 }
@@ -166,6 +169,7 @@ impl Shipyard {
         let delivery = Sequence { name: "delivery".into(), tasks, ..Sequence::default() };
         Self {
             name: "default".into(),
+            version: String::new(),
             stages: vec![Stage { name: StageName::new("default"), sequences: vec![delivery] }],
         }
     }
@@ -254,7 +258,9 @@ mod tests {
             ..Sequence::default()
         };
         let stage = Stage { name: StageName::new("dev"), sequences: vec![sequence] };
-        let written = serde_json::to_string(&Shipyard { name: "shop".into(), stages: vec![stage] }).unwrap();
+        let written =
+            serde_json::to_string(&Shipyard { name: "shop".into(), stages: vec![stage], ..Shipyard::default() })
+                .unwrap();
         let before = concat!(
             r#"{"name":"shop","stages":[{"name":"dev","sequences":[{"name":"rollback","triggered_on":[{"event":"#,
             r#""dev.delivery.finished","selector":{"result":"fail"}}],"tasks":[{"name":"test","triggered_after_ms":10,"#,

@@ -100,6 +100,28 @@ impl Shop {
 }
 
 #[test]
+fn keptns_api_tells_what_there_is_and_makes_up_nothing() {
+    let shop = Shop::new();
+    let call =
+        |method: &str, path: &str, body: &Value| shop.call(method, &format!("/api/controlPlane/v1/{path}"), body);
+    let get = |path: &str| call("GET", path, &Value::Null);
+    assert_eq!(get("project/shop").1["shipyardVersion"], "spec.keptn.sh/0.2.3");
+    assert_eq!((get("sequence/shop").0, shop.states()), (200, json!([])));
+    for path in ["project/nope", "sequence/nope"] {
+        let (code, problem) = get(path);
+        assert_eq!((code, &problem["detail"]), (404, &json!("no repository declares project `nope`")), "{path}");
+    }
+
+    let (code, answer) = shop.send("e1", "dev.evaluation.triggered", &json!({"shkeptncontext": "c1"}));
+    assert_eq!(code, 200, "{answer}");
+    shop.offered("evaluation");
+    assert_eq!(call("POST", "sequence/shop/c1/control", &json!({"state": "abort"})).0, 200);
+    eventually("it is aborted", || shop.states()[0]["state"] == "aborted");
+    let stage = &shop.states()[0]["stages"][0];
+    assert_eq!((&stage["state"], &stage["latestEvaluation"]), (&json!("aborted"), &Value::Null), "{stage}");
+}
+
+#[test]
 fn executors_deliver_a_service_through_all_stages_although_the_daemon_dies_between_any_two_events() {
     let shop = Shop::new();
     let again = || {

@@ -130,7 +130,7 @@ fn two_stages() -> Shipyard {
     let task = |name: &str| Task::named(name);
     let delivery = || Sequence { name: "delivery".into(), tasks: vec![task("deployment")], ..Sequence::default() };
     let stage = |name: &str| Stage { name: name.into(), sequences: vec![delivery()] };
-    Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")] }
+    Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")], ..Shipyard::default() }
 }
 
 async fn serve(folder: tempfile::TempDir, world: &World, watched: &[&str], bounds: Bounds) -> Server {

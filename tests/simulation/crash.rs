@@ -234,7 +234,11 @@ fn shipyard() -> Shipyard {
         sequences: vec![Sequence { name: "delivery".into(), tasks, ..Sequence::default() }],
     };
     let dev = stage("dev", vec![task("deployment"), task("test")]);
-    Shipyard { name: "shop".into(), stages: vec![dev, stage("production", vec![task("deployment")])] }
+    Shipyard {
+        name: "shop".into(),
+        stages: vec![dev, stage("production", vec![task("deployment")])],
+        ..Shipyard::default()
+    }
 }
 
 fn difference(expected: &End, end: &End) -> String {

@@ -22,7 +22,7 @@ fn two_stages() -> Shipyard {
         name: name.into(),
         sequences: vec![Sequence { name: "delivery".into(), tasks: vec![task("deployment")], ..Sequence::default() }],
     };
-    Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")] }
+    Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")], ..Shipyard::default() }
 }
 
 fn with_hooks(policy: &str) -> Value {
@@ -183,7 +183,11 @@ fn with_reports() -> Project {
     ];
     let production = vec![sequence("delivery", vec![trigger("dev.report.finished", "pass")], &["deployment"])];
     let stage = |name: &str, sequences| Stage { name: name.into(), sequences };
-    let shipyard = Shipyard { name: "shop".into(), stages: vec![stage("dev", dev), stage("production", production)] };
+    let shipyard = Shipyard {
+        name: "shop".into(),
+        stages: vec![stage("dev", dev), stage("production", production)],
+        ..Shipyard::default()
+    };
     let mut shop = project(shipyard, &[deployment_config("web", "a", 1, json!({}))]);
     for stage in &mut shop.stages {
         stage.tasks = ["test", "mail"].map(|name| (name.to_owned(), vec![definition()])).into();

@@ -33,7 +33,7 @@ fn shipyard() -> Shipyard {
         name: name.into(),
         sequences: vec![Sequence { name: "delivery".into(), tasks: vec![task("deployment")], ..Sequence::default() }],
     };
-    Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")] }
+    Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")], ..Shipyard::default() }
 }
 
 fn pushed(number: u32) -> Project {

@@ -33,6 +33,7 @@ pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Option<Shipyar
         return None;
     }
     version(value, findings);
+    let written = written_version(value).unwrap_or_default().to_owned();
     let mut value = value.clone();
     write_events_out(&mut value, findings);
     check(&mut value, &SHIPYARD, Strictness::Users, findings);
@@ -41,7 +42,7 @@ pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Option<Shipyar
     }
     let shipyard = shipyard(&value, findings);
     lint::validate(&shipyard, &value, findings);
-    (!findings.has_errors()).then_some(shipyard)
+    (!findings.has_errors()).then_some(Shipyard { version: written, ..shipyard })
 }
 
 /// Whether a document is a shipyard of the format before this one.
@@ -55,8 +56,12 @@ pub(crate) fn is_of_0_1(value: &Value) -> bool {
 
 /// The specification's version, from `apiVersion` or the first draft's `version`.
 fn version_of(value: &Value) -> Option<&str> {
-    let text = value.get("apiVersion").or_else(|| value.get("version"))?.as_str()?;
+    let text = written_version(value)?;
     Some(text.strip_prefix(GROUP).unwrap_or(text))
+}
+
+fn written_version(value: &Value) -> Option<&str> {
+    value.get("apiVersion").or_else(|| value.get("version"))?.as_str()
 }
 
 fn version(value: &Value, findings: &mut Findings<'_>) {
@@ -104,7 +109,7 @@ fn shipyard(value: &Value, findings: &mut Findings<'_>) -> Shipyard {
             .collect(),
     });
     let stages = stages.collect();
-    Shipyard { name: text_at(value, "/metadata/name").to_owned(), stages }
+    Shipyard { name: text_at(value, "/metadata/name").to_owned(), stages, ..Shipyard::default() }
 }
 
 /// Where a sequence stands.

@@ -15,7 +15,11 @@ fn declares(dev: &str, production: &str) -> Project {
     let after = SequenceTrigger { event: "dev.delivery.finished".into(), selector: Selector::default() };
     let follows = crate::model::shipyard::Sequence { triggered_on: vec![after], ..implicit.clone() };
     let stage = |name: &str, sequence| Stage { name: name.into(), sequences: vec![sequence] };
-    let shipyard = Shipyard { name: "shop".into(), stages: vec![stage("dev", implicit), stage("production", follows)] };
+    let shipyard = Shipyard {
+        name: "shop".into(),
+        stages: vec![stage("dev", implicit), stage("production", follows)],
+        ..Shipyard::default()
+    };
     let mut project = project(shipyard, &[]);
     for (stage, image) in project.stages.iter_mut().zip([dev, production]) {
         stage.objects = [Arc::new(deployment_config("web", image, 1, json!({})))].into_iter().collect();

@@ -22,7 +22,7 @@ fn declared(image: &str) -> Project {
     let stage = |name: &str, sequence| Stage { name: name.into(), sequences: vec![sequence] };
     let stages = vec![stage("dev", delivery), stage("production", follows)];
     let strategy = json!({"strategy": {"type": "Recreate", "recreateParams": {"pre": hook("Abort")}}});
-    let mut project = project(Shipyard { name: "shop".into(), stages }, &[]);
+    let mut project = project(Shipyard { name: "shop".into(), stages, ..Shipyard::default() }, &[]);
     for stage in &mut project.stages {
         stage.objects = [Arc::new(deployment_config("web", image, 1, strategy.clone()))].into_iter().collect();
     }

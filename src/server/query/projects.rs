@@ -9,7 +9,7 @@ use crate::server::problem::{Answer, Problem};
 use crate::server::view::{ProjectPage, ProjectView, ServiceOfStage, StageOfProject};
 use crate::store::RunFilter;
 
-/// The version of the shipyard's format that launchway writes and reads at most.
+/// The version of the shipyard's format that launchway writes and reads at most: that of a project without a file of its own.
 const SHIPYARD_VERSION: &str = "spec.keptn.sh/0.2.4";
 
 impl Query {
@@ -24,14 +24,15 @@ impl Query {
 
     /// One of them.
     pub async fn keptn_project(&self, name: &str) -> Answer<ProjectView> {
+        let state = self.declaring_project(name).await?;
+        self.project_of(&state).await?.ok_or_else(|| undeclared(name))
+    }
+
+    /// The repository that declares a project.
+    pub(super) async fn declaring_project(&self, name: &str) -> Answer<RepositoryState> {
         let declares = |state: &RepositoryState| state.project.as_ref().is_some_and(|it| it.as_str() == name);
-        let states = self.store.repositories().await?.found;
-        let declaring = states.into_iter().find(|state| declares(&state.value));
-        let found = match declaring {
-            Some(state) => self.project_of(&state.value).await?,
-            None => None,
-        };
-        found.ok_or_else(|| Problem::not_found(format!("no repository declares project `{name}`")))
+        let mut states = self.store.repositories().await?.found.into_iter().map(|state| state.value);
+        states.find(declares).ok_or_else(|| undeclared(name))
     }
 
     async fn project_of(&self, state: &RepositoryState) -> Answer<Option<ProjectView>> {
@@ -60,9 +61,16 @@ impl Query {
         });
         Ok(Some(ProjectView {
             project_name: project.to_string(),
-            shipyard_version: SHIPYARD_VERSION.to_owned(),
+            shipyard_version: match plan.procedures.shipyard.version.as_str() {
+                "" => SHIPYARD_VERSION.to_owned(),
+                version => version.to_owned(),
+            },
             stages: stages.collect(),
             creation_date: creation_date.clone(),
         }))
     }
+}
+
+fn undeclared(project: &str) -> Problem {
+    Problem::not_found(format!("no repository declares project `{project}`"))
 }

@@ -136,6 +136,9 @@ impl Query {
             }
             None => runs = self.sequences_of(filter, |found: usize| found < SEARCHED).await?,
         }
+        if runs.is_empty() {
+            self.declaring_project(project).await?;
+        }
         let mut views = SequenceView::of_runs(&runs);
         views.retain(|view| {
             let is = |wanted: Option<&String>, value: &str| wanted.is_none_or(|wanted| wanted == value);

@@ -9,7 +9,7 @@ use serde_json::{Number, Value};
 use crate::clock::rfc3339_sorting;
 use crate::engine::sequence::dataflow;
 use crate::model::cloud_event::CloudEvent;
-use crate::model::outcome::Status;
+use crate::model::outcome::{Outcome, Status};
 use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
 use crate::model::shipyard::EVALUATION_TASK;
 use crate::report::cloud_event;
@@ -199,9 +199,11 @@ impl StageView {
 }
 
 impl EvaluationView {
-    /// The last one of a run that has ended.
+    /// The last one of a run that has ended; one that was ended from outside has come to nothing.
     fn of(run: &SequenceRun) -> Option<Self> {
-        let is_over = |(_, task): &(usize, &TaskRecord)| task.name == EVALUATION_TASK && task.outcome.is_some();
+        let was_ended = |outcome: &Outcome| matches!(outcome.status, Status::Aborted | Status::Superseded);
+        let has_ended = |task: &TaskRecord| task.outcome.is_some_and(|outcome| !was_ended(&outcome));
+        let is_over = |(_, task): &(usize, &TaskRecord)| task.name == EVALUATION_TASK && has_ended(task);
         let (index, task) = run.tasks.iter().enumerate().rev().find(is_over)?;
         let score = run.gathered(index + 1).pointer("/evaluation/score").and_then(Value::as_number).cloned();
         let score = score.unwrap_or_else(|| Number::from(0));
