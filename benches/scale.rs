@@ -9,6 +9,7 @@
 #![expect(clippy::print_stdout, reason = "that is its result")]
 
 mod support {
+    pub(crate) mod cold;
     pub(crate) mod daemon;
     pub(crate) mod figures;
     pub(crate) mod git;

@@ -1,14 +1,13 @@
 //! A first push of many deployment configs, and the daemon that runs what it brought up.
 
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::declared::{config, configs};
-use crate::support::daemon::{Daemon, PROGRAM, wait_until};
+use crate::support::daemon::{Daemon, wait_until};
 use crate::support::import::Importer;
 use crate::support::kernel::mib;
-use crate::support::{figures, git};
+use crate::support::{cold, figures, git};
 
 /// How often `status` is asked for.
 const ASKED_EVERY: Duration = Duration::from_millis(250);
@@ -124,22 +123,6 @@ fn push_one(daemon: &Daemon, importer: &mut Importer, services: u32) {
 
 /// What `launchway plan` takes that knows nothing yet.
 fn cold_plan(bare: &std::path::Path) {
-    let begin = Instant::now();
-    let mut command = Command::new(PROGRAM);
-    command.arg("plan").arg(bare).args(["--to", "main"]).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    // The peak is read as long as there is a process to ask.
-    let mut peak = 0;
-    let status = format!("/proc/{}/status", child.id());
-    let ended = loop {
-        let told = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = told.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        peak = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(peak).max(peak);
-        if let Some(ended) = child.try_wait().unwrap() {
-            break ended;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    };
-    assert!(ended.success());
-    println!("a cold `launchway plan`: {:.2?}, {} at the peak", begin.elapsed(), mib(peak));
+    let (took, peak) = cold::run(bare, &["plan", ".", "--to", "main"]);
+    println!("a cold `launchway plan`: {took:.2?}, {} at the peak", mib(peak));
 }
