@@ -64,7 +64,7 @@ impl Shop {
         let watched = Arc::new(Watched::new(name(), remote, mirror, limits, options, false, aside));
         let store = Arc::new(SqliteStore::open(&git.path("store.db"), Arc::new(SystemClock)).unwrap());
         let driver = Driver::new(store, Arc::new(SystemClock), Arc::new(Ulids::default()));
-        let state = RepositoryState { down, ..RepositoryState::new(name(), &watched.remote.url.to_string(), "main") };
+        let state = RepositoryState { down, ..RepositoryState::new(name(), watched.remote.url.to_string(), "main") };
         let state = Write::Repository(Box::new(Versioned { version: 0, value: state }));
         driver.commit(&[Input::Write(Box::new(state))]).await.unwrap();
         Self { git, driver, watched }
@@ -78,8 +78,8 @@ impl Shop {
         let newest = self.driver.store.revisions(&name(), 1).await.unwrap().remove(0);
         let RevisionResult::Planned(plan) = newest.result else { panic!("not planned: {:?}", newest.result) };
         assert_eq!(plan.commit.as_str(), self.git.head());
-        let changes = plan.stages[0].services.iter().flat_map(|service| &service.changes);
-        let change = changes.filter(|change| change.key.kind == Kind::DeploymentConfig).last().cloned();
+        let mut changes = plan.stages[0].services.iter().flat_map(|service| &service.changes);
+        let change = changes.rfind(|change| change.key.kind == Kind::DeploymentConfig).cloned();
         change.map(|change| (*plan, change))
     }
 
