@@ -84,5 +84,5 @@ fn shop() -> Project {
     let tasks = TASKS.iter().map(|name| Task::named(*name)).collect();
     let check = Sequence { name: "check".into(), tasks, ..Sequence::default() };
     let dev = Stage { name: "dev".into(), sequences: vec![check] };
-    project(Shipyard { name: "shop".into(), stages: vec![dev] }, &[])
+    project(Shipyard { name: "shop".into(), stages: vec![dev], ..Shipyard::default() }, &[])
 }

@@ -57,7 +57,7 @@ enum Verb {
     /// End the deployment or the task that is under way
     #[command(after_help = "Example:\n  launchway rollout cancel dc/web -s dev")]
     Cancel(Config),
-    /// Let nothing new start; a rollout that is under way goes on
+    /// Let nothing new start; of what is under way, the rollout of a Deployment stops where it is, any other goes on
     #[command(after_help = "Example:\n  launchway rollout pause dc/web -s production")]
     Pause(Config),
     /// Let a canary that waits go on, and what is paused

@@ -75,8 +75,13 @@ impl<'a> Delivery<'a> {
     }
 
     /// The runs that count of sequences that deliver nothing, by the name of the sequence.
-    pub(super) fn others(&self, stage: &StageName, service: &ServiceName) -> impl Iterator<Item = &'a SequenceRun> {
-        let here = self.others.iter().filter(move |((place, _), _)| *place == (stage, service));
+    pub(super) fn others<'b>(
+        &'b self,
+        stage: &'b StageName,
+        service: &'b ServiceName,
+    ) -> impl Iterator<Item = &'a SequenceRun> + use<'a, 'b> {
+        let others: &BTreeMap<(Place<'b>, &'b str), &'a SequenceRun> = &self.others;
+        let here = others.range(((stage, service), "")..).take_while(move |((place, _), _)| *place == (stage, service));
         here.map(|(_, run)| *run)
     }
 
@@ -163,17 +168,13 @@ impl<'a> Delivery<'a> {
         next.iter().any(|(next, _)| &next.stage == stage)
     }
 
-    /// How often a service's delivery to a stage was attempted, here and in the stages before it. It only grows, also if
-    /// the plan is made again: what an attempt in an earlier stage changes may change what is said here.
+    /// How often a service's delivery to a stage was attempted, here and in the stages before it, and how often sequences ran
+    /// here for a service that is declared nowhere. It only grows, also if the plan is made again: what an attempt in an
+    /// earlier stage changes may change what is said here.
     pub(super) fn attempt(&self, stage: &StageName, service: &ServiceName) -> u32 {
         let runs = self.up_to(stage).into_iter().filter_map(|stage| self.sequences.get(&(stage, service)));
-        self.again + runs.map(attempts).sum::<u32>()
-    }
-
-    /// How often sequences ran in a stage for a service that is declared nowhere. Each may change what is said of it.
-    pub(super) fn foreign_attempt(&self, stage: &StageName, service: &ServiceName) -> u32 {
         let foreign = self.others(stage, service).filter(|run| run.is_foreign);
-        self.again + foreign.map(|run| run.attempt).sum::<u32>()
+        self.again + runs.map(attempts).sum::<u32>() + foreign.map(|run| run.attempt).sum::<u32>()
     }
 
     /// A stage and those that come before it.

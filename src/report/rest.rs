@@ -184,8 +184,7 @@ impl Around<'_> {
                 Some(Wait { kind: WaitKind::Plan, message: place, hint })
             }
             Next::Release(target) => {
-                let hint =
-                    format!("`launchway release {target} -s {stage}` lets it be deployed again, as does a change");
+                let hint = format!("`launchway release {target} -s {stage}`, or a change of it");
                 Some(Wait { kind: WaitKind::Plan, message: place, hint })
             }
             Next::Push => Some(Wait { kind: WaitKind::Plan, message: place, hint: "push what it lacks".to_owned() }),

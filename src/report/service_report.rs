@@ -99,7 +99,6 @@ fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) 
             let delivers = |run: &SequenceRun| stage.sequence.as_ref().is_some_and(|it| it.name == run.sequence());
             let foreign = delivery.others(&stage.stage, name).filter(|run| run.is_foreign);
             let foreign = foreign.max_by_key(|run| (delivers(run), run.created_at, &run.id));
-            let attempt = delivery.foreign_attempt(&stage.stage, name);
             foreign.map(|run| Line { attempt, ..service::of_run(run, delivery) })
         }),
         steps,

@@ -109,7 +109,7 @@ pub(super) fn shop() -> Project {
     let stages = [("dev", dev), ("production", production)];
     let stages = stages.map(|(name, sequences)| Stage { name: name.into(), sequences }).into();
     let web = deployment_config("web", "a", 1, json!({}));
-    super::with_test(project(Shipyard { name: "shop".into(), stages }, &[web]))
+    super::with_test(project(Shipyard { name: "shop".into(), stages, ..Shipyard::default() }, &[web]))
 }
 
 fn objectives() -> Value {

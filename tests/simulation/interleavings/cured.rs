@@ -2338,6 +2338,19 @@ pub(crate) const CURED: &[Cured] = &[
             push",
     },
     Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "what runs for a service that is declared nowhere is no attempt of its stage, of which nothing more is said",
+        story: "
+            order 0
+            shipyard dev:deployment,approval production:deployment,verify
+            sequence dev fix:verify,approval,verify
+            triggered dev.fix on dev.problem.open
+            push
+            turns 109
+            pause-delivery dev web
+            tell domain problem.open dev web",
+    },
+    Cured {
         invariant: Invariant::ServicesLead,
         because: "a service that may lead to what a lost store has left stays, and nobody asks again once that is replaced",
         story: "

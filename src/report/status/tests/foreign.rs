@@ -43,8 +43,10 @@ fn the_sequence_that_delivers_has_the_last_word_however_often_another_ran() {
     let revision = revision(two_stages(), StatusDetail::Hooks);
     let attempt = |runs: [SequenceRun; 2]| {
         let rendered = rendered(&revision, &all(runs), None, &BTreeSet::new());
-        let said = rendered.into_iter().find(|status| status.context == "launchway/dev/stray").unwrap();
-        (said.state, said.attempt)
+        let said = |context: &str| rendered.iter().find(|status| status.context == context).unwrap().attempt;
+        assert_eq!(said("launchway/dev"), said("launchway/dev/stray"), "what is said of the stage goes on with it");
+        let of_service = rendered.iter().find(|status| status.context == "launchway/dev/stray").unwrap();
+        (of_service.state, of_service.attempt)
     };
     let fix = |attempt: u32| foreign(&attempt.to_string(), "fix", attempt, SequenceState::Queued);
     let delivery = ended(foreign("3", "delivery", 1, SequenceState::Running { task: 0 }), Outcome::PASS, "");
