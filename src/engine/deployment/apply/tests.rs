@@ -14,6 +14,7 @@ use crate::model::run::SequenceState;
 use crate::model::state::ObjectState;
 use crate::model::state::Scaled;
 use crate::model::wanted::Target;
+use crate::plan::change::deletion;
 use crate::testing::world;
 
 mod hands;
