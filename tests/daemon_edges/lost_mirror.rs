@@ -72,6 +72,7 @@ fn a_mirror_that_was_lost_together_with_what_is_applied_keeps_nobody_from_going_
     let told = world.status(&head, "launchway/plan", "failure");
     assert!(told.contains("history was rewritten"), "{told}");
     world.tell(&["hold", "--reason", "a look"]);
+    world.tell(&["hold", "dc/web", "--reason", "a look"]);
     for arguments in [&["release", "--all", "--dry-run"][..], &["release", "--all", "-y"]] {
         let output = world.run(arguments);
         let told = String::from_utf8_lossy(&output.stdout).into_owned() + &complaint(&output);

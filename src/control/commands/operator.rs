@@ -238,10 +238,14 @@ impl Operator {
         let Some(repository) = by_hand::declaring(&self.driver, &scope.project).await? else {
             return self.refuse_unknown_project(&scope.project).await;
         };
+        if scope.stage.is_none() && scope.service.is_none() {
+            return Ok(());
+        }
         let Some(watcher) = self.watchers.get(&repository) else { return Ok(()) };
         let applied = self.driver.store.repository(&repository).await?.and_then(|state| state.value.applied);
         let Some(applied) = applied else { return Ok(()) };
-        let Some(project) = watcher.watched.project_at(&applied).await? else { return Ok(()) };
+        // What cannot be read, as with a lost mirror, keeps nobody from holding something.
+        let Ok(Some(project)) = watcher.watched.project_at(&applied).await else { return Ok(()) };
         if let Some(stage) = &scope.stage
             && project.stage(stage).is_none()
             && !self.driver.store.applied_stages(&scope.project).await?.contains(stage)
