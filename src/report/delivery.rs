@@ -168,13 +168,13 @@ impl<'a> Delivery<'a> {
         next.iter().any(|(next, _)| &next.stage == stage)
     }
 
-    /// How often a service's delivery to a stage was attempted, here and in the stages before it, and how often sequences ran
-    /// here for a service that is declared nowhere. It only grows, also if the plan is made again: what an attempt in an
-    /// earlier stage changes may change what is said here.
+    /// How often a service's delivery to a stage was attempted, here and in the stages before it, and how often its other
+    /// sequences ran here: where it is declared nowhere, or was not yet, they say what is said of it. It only grows, also if the
+    /// plan is made again: what an attempt in an earlier stage changes may change what is said here.
     pub(super) fn attempt(&self, stage: &StageName, service: &ServiceName) -> u32 {
         let runs = self.up_to(stage).into_iter().filter_map(|stage| self.sequences.get(&(stage, service)));
-        let foreign = self.others(stage, service).filter(|run| run.is_foreign);
-        self.again + runs.map(attempts).sum::<u32>() + foreign.map(|run| run.attempt).sum::<u32>()
+        let others = self.others(stage, service).map(|run| run.attempt);
+        self.again + runs.map(attempts).sum::<u32>() + others.sum::<u32>()
     }
 
     /// A stage and those that come before it.

@@ -2351,6 +2351,23 @@ pub(crate) const CURED: &[Cured] = &[
             tell domain problem.open dev web",
     },
     Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "what ran for a service before it was declared is no attempt any more once it is, and nothing is taken back",
+        story: "
+            order 0
+            shipyard dev:deployment,verify+1s production
+            sequence dev look:verify,verify+1s
+            declare back service=web image=a
+            push
+            turns 59
+            push
+            pass 1s
+            tell sequence dev look web
+            tell sequence dev look web
+            executor two starts dev web
+            executor two finishes dev web",
+    },
+    Cured {
         invariant: Invariant::ServicesLead,
         because: "a service that may lead to what a lost store has left stays, and nobody asks again once that is replaced",
         story: "
