@@ -81,19 +81,15 @@ pub(super) fn exit(revision: &RevisionView) -> Exit {
 
 /// The lines that were not told yet, warnings first; `told` remembers them by place.
 fn news(told: &mut BTreeMap<String, String>, revision: &RevisionView) -> Vec<String> {
-    let mut lines = Vec::new();
-    for warning in &revision.warnings {
-        if told.insert(warning.clone(), warning.clone()).is_none() {
-            lines.push(warning.clone());
-        }
-    }
-    for status in &revision.statuses {
-        let line = format!("{} {} {}", colored(&status.state), status.place(), status.description);
-        if told.insert(status.place(), line.clone()).as_ref() != Some(&line) {
-            lines.push(line);
-        }
-    }
-    lines
+    let warnings = revision.warnings.iter().map(|warning| (warning.clone(), warning.clone()));
+    let statuses = revision.statuses.iter().map(|status| {
+        let place = status.place();
+        let line = format!("{} {place} {}", colored(&status.state), status.description);
+        (place, line)
+    });
+    let is_news =
+        |(place, line): (String, String)| (told.insert(place, line.clone()).as_ref() != Some(&line)).then_some(line);
+    warnings.chain(statuses).filter_map(is_news).collect()
 }
 
 #[cfg(test)]

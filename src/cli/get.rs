@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::arguments::Global;
-use super::client::{Client, Parameters};
+use super::client::Client;
 use super::listing::Listing;
 use super::moment::age;
 use super::output::{Complaint, Exit, Outcome, Output, Table, remark};
@@ -16,6 +16,9 @@ use crate::server::view::{
     ConfigView, EventView, HoldView, ImageTagView, List, PodView, RepositoryView, RevisionView, RunView, ServiceView,
     SinkView,
 };
+
+/// Where deployment configs are asked for.
+const DEPLOYMENTS: &str = "deployments";
 
 /// List what runs, what is watched, and what happened
 #[derive(Debug, Args)]
@@ -122,8 +125,11 @@ fn kinds_table(kinds: &[KindView]) -> String {
 async fn list((kind, all): (Kind, bool), listing: Listing<'_>, output: &mut Output) -> Outcome<()> {
     match kind {
         Kind::Deployments => {
-            refuse_unknown(listing).await?;
-            listing.show("deployments", |_| true, deployments, output).await
+            let list: List<ConfigView> = listing.read(DEPLOYMENTS).await?;
+            if list.items.is_empty() && !listing.watch {
+                refuse_unknown(listing).await?;
+            }
+            listing.show_read(list, DEPLOYMENTS, |_| true, deployments, output).await
         }
         Kind::ImageStreams => listing.show("imagestreams", |_| true, image_tags, output).await,
         Kind::Services => listing.show("services", |_| true, services, output).await,
@@ -137,21 +143,18 @@ async fn list((kind, all): (Kind, bool), listing: Listing<'_>, output: &mut Outp
 }
 
 /// Who mistypes what is deployed, or its stage, must not believe that it is there and empty.
-async fn refuse_unknown(Listing { client, parameters, watch }: Listing<'_>) -> Outcome<()> {
+async fn refuse_unknown(Listing { client, parameters, .. }: Listing<'_>) -> Outcome<()> {
     let given = |wanted: &str| parameters.iter().find(|(name, _)| *name == wanted)?.1;
-    let (name, stage) = (given("name"), given("stage"));
-    let list = async |parameters: Parameters<'_>| client.get::<List<ConfigView>>("deployments", parameters).await;
-    if watch || (name.is_none() && stage.is_none()) || !list(parameters).await?.items.is_empty() {
-        return Ok(());
-    }
-    if let Some(name) = name {
+    let stage = given("stage");
+    if let Some(name) = given("name") {
         let place = stage.map_or_else(String::new, |stage| format!(" in stage {stage}"));
         let failure = Failure::stalled(format!("there is no deployment config `{name}`{place}"));
         return Err(Complaint::failed(failure.hint("`launchway get deployments` lists what there is")));
     }
-    let everywhere = list(&[("repository", given("repository"))]).await?;
+    let Some(stage) = stage else { return Ok(()) };
+    let everywhere: List<ConfigView> = client.get(DEPLOYMENTS, &[("repository", given("repository"))]).await?;
     let stages: BTreeSet<&str> = everywhere.items.iter().map(|config| config.stage.as_str()).collect();
-    if let Some(stage) = stage.filter(|_| !stages.is_empty()) {
+    if !stages.is_empty() {
         let stages: Vec<&str> = stages.into_iter().collect();
         remark(format!("nothing is in stage {stage}; what is deployed is in {}", stages.join(", ")));
     }

@@ -24,6 +24,13 @@ pub(super) struct Listing<'a> {
 }
 
 impl Listing<'_> {
+    /// The items of a resource; what cannot be read is told.
+    pub(super) async fn read<T: DeserializeOwned>(self, path: &str) -> Outcome<List<T>> {
+        let list: List<T> = self.client.get(path, self.parameters).await?;
+        list.damaged.iter().for_each(|damaged| remark(&damaged.problem));
+        Ok(list)
+    }
+
     /// Shows the items of a resource; also what cannot be read is shown. At first only those that are meant: what changes
     /// while somebody watches is shown whatever becomes of it.
     pub(super) async fn show<T: Serialize + DeserializeOwned>(
@@ -33,8 +40,18 @@ impl Listing<'_> {
         table: fn(&List<T>) -> String,
         output: &mut Output,
     ) -> Outcome<()> {
-        let mut list: List<T> = self.client.get(path, self.parameters).await?;
-        list.damaged.iter().for_each(|damaged| remark(&damaged.problem));
+        self.show_read(self.read(path).await?, path, is_meant, table, output).await
+    }
+
+    /// Shows the items of a resource that were read already.
+    pub(super) async fn show_read<T: Serialize + DeserializeOwned>(
+        self,
+        mut list: List<T>,
+        path: &str,
+        is_meant: impl Fn(&T) -> bool,
+        table: fn(&List<T>) -> String,
+        output: &mut Output,
+    ) -> Outcome<()> {
         if !self.watch {
             list.items.retain(is_meant);
             return output.show(&list, table);
