@@ -17,14 +17,13 @@ use crate::report::line::{Line, Next, nothing, state_of};
 /// How many services a stage's line names of each state.
 const NAMED: usize = 5;
 
-/// A service in a stage; nothing, if the plan changes nothing of it there and it had no run.
+/// A service in a stage, before its attempts are counted; nothing, if the plan changes nothing of it there and it had no run.
 pub(super) fn line(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) -> Option<Line> {
-    let line = match (delivery.newest(&stage.stage, name), stage.service(name)) {
-        (Some(run), planned) => and_held_back(of_run(run, delivery), planned),
-        (None, Some(service)) => not_started(delivery, stage, service),
-        (None, None) => return None,
-    };
-    Some(Line { attempt: delivery.attempt(&stage.stage, name), ..line })
+    match (delivery.newest(&stage.stage, name), stage.service(name)) {
+        (Some(run), planned) => Some(and_held_back(of_run(run, delivery), planned)),
+        (None, Some(service)) => Some(not_started(delivery, stage, service)),
+        (None, None) => None,
+    }
 }
 
 /// A service that has not started here: what waits, also for an earlier revision that may have ended, does so in vain once

@@ -92,15 +92,16 @@ fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) 
     let attempt = delivery.attempt(&stage.stage, name);
     let mut steps = run.map(|run| step::lines(run, delivery)).unwrap_or_default();
     steps.extend(delivery.others(&stage.stage, name).flat_map(step::of_other));
+    let line = service::line(delivery, stage, name).or_else(|| {
+        // Of what is declared nowhere, its sequences are all that is to be said, the one that delivers before others.
+        let delivers = |run: &SequenceRun| stage.sequence.as_ref().is_some_and(|it| it.name == run.sequence());
+        let foreign = delivery.others(&stage.stage, name).filter(|run| run.is_foreign);
+        let foreign = foreign.max_by_key(|run| (delivers(run), run.created_at, &run.id));
+        foreign.map(|run| service::of_run(run, delivery))
+    });
     StageReport {
         stage: stage.stage.clone(),
-        line: service::line(delivery, stage, name).or_else(|| {
-            // Of what is declared nowhere, its sequences are all that is to be said, the one that delivers before others.
-            let delivers = |run: &SequenceRun| stage.sequence.as_ref().is_some_and(|it| it.name == run.sequence());
-            let foreign = delivery.others(&stage.stage, name).filter(|run| run.is_foreign);
-            let foreign = foreign.max_by_key(|run| (delivers(run), run.created_at, &run.id));
-            foreign.map(|run| Line { attempt, ..service::of_run(run, delivery) })
-        }),
+        line: line.map(|line| Line { attempt, ..line }),
         steps,
         unreached: run.map(|run| step::not_reached(run, attempt)),
         unreached_of_others: delivery.others(&stage.stage, name).map(unreached_of_other).collect(),

@@ -277,9 +277,9 @@ fn declares_alike(was: &Resolved, is: &Resolved) -> bool {
     if was.objects.iter().chain(&is.objects).any(reaches_out) {
         return false;
     }
-    let needs = |object: &Declared| object.needs.iter().map(|need| need.key.clone()).collect::<BTreeSet<_>>();
+    let need_alike = |was: &[Need], is: &[Need]| was.iter().map(|it| &it.key).eq(is.iter().map(|it| &it.key));
     let same = |(was, is): (&Declared, &Declared)| {
-        was.key == is.key && was.links == is.links && needs(was) == needs(is) && was.stages == is.stages
+        was.key == is.key && was.links == is.links && need_alike(&was.needs, &is.needs) && was.stages == is.stages
     };
     was.tasks.is_empty()
         && is.tasks.is_empty()

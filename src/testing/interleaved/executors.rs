@@ -8,11 +8,12 @@ use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync;
 use crate::model::cloud_event::{CloudEvent, PREFIX};
-use crate::model::ids::{ProjectName, RepositoryName, ServiceKey, ServiceName, StageName};
+use crate::model::ids::{ProjectName, RepositoryName, ServiceKey};
 use crate::model::run::{DoneBy, ExecutorRecord, Run, SequenceRun, SequenceState};
 use crate::store::RunFilter;
 use crate::testing::interleaved::daemon::Daemon;
 use crate::testing::interleaved::hosted::Hosted;
+use crate::testing::interleaved::people::place;
 use crate::testing::script::number;
 
 /// Who does what is left to nobody in particular, once everything is to come to its end.
@@ -58,11 +59,7 @@ pub(super) async fn tells(
     project: &ProjectName,
     words: &[&str],
 ) -> Result<()> {
-    let at = |stage: &str, service: &str| ServiceKey {
-        project: project.clone(),
-        stage: StageName::new(stage),
-        service: ServiceName::new(service),
-    };
+    let at = |stage: &str, service: &str| place(project, stage, service);
     let (event, is_vain) = match words {
         ["again", back] => (daemon.events.told(number(back)?)?, false),
         ["sequence", stage, sequence, service] => {

@@ -164,7 +164,8 @@ async fn judge(driver: &Driver, project: &ProjectName, words: &[&str]) -> Result
     }
 }
 
-fn place(project: &ProjectName, stage: &str, service: &str) -> ServiceKey {
+/// A service in a stage of a project.
+pub(super) fn place(project: &ProjectName, stage: &str, service: &str) -> ServiceKey {
     ServiceKey { project: project.clone(), stage: StageName::new(stage), service: ServiceName::new(service) }
 }
 
