@@ -154,10 +154,11 @@ fn a_canary_gets_its_part_and_then_everything() {
         assert!(String::from_utf8_lossy(&why.stdout).contains("launchway rollout resume dc/web"), "{why:?}");
         world.kill();
         world.start();
-        visits.meet("two", 20);
+        let part = visits.part("two");
+        assert!((15..=25).contains(&part), "{part} % after the daemon was killed");
         assert!(world.tell(&["rollout", "resume", "dc/web"]).contains("resumed"));
         world.status(&commit, "launchway/default", "success");
-        visits.all_meet("two");
+        assert_eq!(visits.part("two"), 100);
     });
 }
 
@@ -184,13 +185,14 @@ fn the_shipyard_makes_a_canary_of_what_says_nothing_of_one() {
         );
         world.kill();
         world.start();
-        visits.meet("two", 10);
+        let part = visits.part("two");
+        assert!((5..=15).contains(&part), "{part} % after the daemon was killed");
         for step in ["at step 1 of 2", "at step 2 of 2"] {
             told(world, &commit, step);
             assert!(world.tell(&["rollout", "resume", "dc/web"]).contains("resumed"));
         }
         world.status(&commit, "launchway/default", "success");
-        visits.all_meet("two");
+        assert_eq!(visits.part("two"), 100);
         world.tell(&["rollback", "dc/web"]);
         visits.all_meet("one");
     });
@@ -243,7 +245,8 @@ fn both_sides_of_a_b_stay_until_a_person_promotes_one() {
         visits.meet("two", 30);
         world.kill();
         world.start();
-        visits.meet("two", 30);
+        let part = visits.part("two");
+        assert!((25..=35).contains(&part), "{part} % after the daemon was killed");
         world.tell(&["rollout", "promote", "dc/web"]);
         visits.all_meet("two");
     });

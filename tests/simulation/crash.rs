@@ -250,9 +250,9 @@ fn difference(expected: &End, end: &End) -> String {
 async fn undisturbed(plot: Plot) -> (End, usize) {
     let (end, commits) = story(plot, |_| None, 0).await;
     assert!(end.open.is_empty(), "{:#?}", end.open);
-    let happens = match plot {
-        Plot::Deliveries => end.ran_once.len(),
-        Plot::Sequences => end.heard.len(),
+    let (happens, least) = match plot {
+        Plot::Deliveries => (end.ran_once.len(), 100),
+        Plot::Sequences => (end.heard.len(), 80),
     };
     let is_heard = |event: &&String| end.heard.contains(event);
     assert!(
@@ -260,7 +260,7 @@ async fn undisturbed(plot: Plot) -> (End, usize) {
         "{:#?}",
         (&end.told, &end.heard)
     );
-    assert!(happens > 20 && commits > 80, "the story is worth the trouble: {happens} of it in {commits} commits");
+    assert!(happens > 20 && commits > least, "the story is worth the trouble: {happens} of it in {commits} commits");
     (end, commits)
 }
 
