@@ -8,100 +8,17 @@ use std::io::{self, Read};
 use git2::Oid;
 
 use super::Remote;
-use super::git::{self, commit_id, existing, failed};
+use super::git;
 use super::pkt_line::{DELIMITER, FLUSH, push_line, read_packet};
 use super::transport::{Connection, Deadline, Protocol, Service};
 use crate::error::{Failure, Result};
-use crate::model::ids::CommitId;
 
 /// A list of more bytes is not read: about 800,000 references, of which a server that knows version 2 sends only ours.
 pub(super) const MAX_LIST_BYTES: u64 = 64 << 20;
 
-/// What the remote's branch points at; `None` if it has no such branch.
-///
-/// Fails as `Transient` if it cannot be reached, and as `Stalled` if it refuses the credentials, does not exist or is of
-/// a kind that is not supported.
-pub fn remote_head(remote: &Remote) -> Result<Option<CommitId>> {
-    let branch = remote.branch_ref()?;
-    match remote.url.local_path() {
-        Some(path) => local_ref(path, &branch),
-        None => Ok(list(remote, Asked::Reference(&branch))?.found.map(CommitId::new)),
-    }
-}
-
-/// Why the remote's branch has no head: it was deleted if it `was_there`; else it waits for the first push, to the branch
-/// or to the whole repository.
-pub fn without_branch(remote: &Remote, was_there: bool) -> Failure {
-    let Remote { url, branch, .. } = remote;
-    if was_there {
-        return Failure::stalled(format!("branch `{branch}` of `{url}` was deleted"))
-            .hint("push it again, or watch another branch; what runs keeps running");
-    }
-    match is_empty(remote) {
-        Ok(true) => empty(remote),
-        Ok(false) => Failure::stalled(format!("branch `{branch}` of `{url}` does not exist"))
-            .hint("push it, or watch another branch"),
-        Err(failure) => failure,
-    }
-}
-
-/// The branch that the remote's `HEAD` names. `remote.branch` plays no part.
-///
-/// Fails as `Waiting` if it names none because there is none yet.
-pub fn default_branch(remote: &Remote) -> Result<String> {
-    match named_by_head(remote)? {
-        Some(branch) => Ok(branch),
-        None if is_empty(remote)? => Err(empty(remote)),
-        None => Err(Failure::stalled(format!("`{}` does not say which branch is its main one", remote.url))
-            .hint("name the branch")),
-    }
-}
-
-/// The same; nothing, if it names none.
-pub fn named_by_head(remote: &Remote) -> Result<Option<String>> {
-    let target = match remote.url.local_path() {
-        Some(path) => local_head(path)?,
-        None => list(remote, Asked::Head)?.head,
-    };
-    Ok(target.as_deref().and_then(|target| target.strip_prefix("refs/heads/")).map(str::to_owned))
-}
-
-fn empty(remote: &Remote) -> Failure {
-    Failure::waiting(format!("`{}` has no commits yet", remote.url)).hint("push one")
-}
-
-fn is_empty(remote: &Remote) -> Result<bool> {
-    match remote.url.local_path() {
-        Some(path) => {
-            let repository = git::open_local(path)?;
-            let mut branches = repository.references_glob("refs/heads/*").map_err(failed(|| unreadable(path)))?;
-            Ok(branches.next().is_none())
-        }
-        None => Ok(list(remote, Asked::AnyBranch)?.found.is_none()),
-    }
-}
-
-fn unreadable(path: &std::path::Path) -> String {
-    format!("cannot read the references of `{}`", path.display())
-}
-
-/// Reads one reference of a repository on this machine.
-fn local_ref(path: &std::path::Path, name: &str) -> Result<Option<CommitId>> {
-    let repository = git::open_local(path)?;
-    let id = existing(repository.refname_to_id(name)).map_err(failed(|| unreadable(path)))?;
-    Ok(id.map(commit_id))
-}
-
-fn local_head(path: &std::path::Path) -> Result<Option<String>> {
-    let repository = git::open_local(path)?;
-    let head = repository.find_reference("HEAD").map_err(failed(|| unreadable(path)))?;
-    let target = head.symbolic_target().map_err(failed(|| unreadable(path)))?;
-    Ok(target.map(str::to_owned))
-}
-
 /// Which of a remote's references is asked for.
 #[derive(Clone, Copy, Debug)]
-enum Asked<'a> {
+pub(super) enum Asked<'a> {
     /// The one of exactly this name.
     Reference(&'a str),
     /// What `HEAD` points at.
@@ -131,11 +48,11 @@ impl Asked<'_> {
 
 /// What was asked for, out of all that a remote sends.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Listing {
+pub(super) struct Listing {
     /// The id of the first reference that was asked for.
-    found: Option<String>,
+    pub(super) found: Option<String>,
     /// What `HEAD` points at.
-    head: Option<String>,
+    pub(super) head: Option<String>,
 }
 
 impl Listing {
@@ -187,7 +104,10 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-fn list(remote: &Remote, asked: Asked<'_>) -> Result<Listing> {
+/// Asks the remote, which is not on this machine.
+///
+/// Fails as [`super::remote_head`] does.
+pub(super) fn list(remote: &Remote, asked: Asked<'_>) -> Result<Listing> {
     let deadline = Deadline::after(remote.time.list, remote.time.idle);
     let mut connection = Connection::open(remote, Service::UploadPack, Protocol::V2, deadline)?;
     let greeting = read_greeting(&mut Bounded::new(connection.stream()), asked);
@@ -254,7 +174,7 @@ fn read_first(input: &mut impl Read) -> std::result::Result<Option<String>, Unre
 
 /// The names and ids of all that a server has, as it says before it is pushed to.
 ///
-/// Fails as [`remote_head`] does.
+/// Fails as [`super::remote_head`] does.
 pub(super) fn advertised(remote: &Remote, connection: &mut Connection) -> Result<Vec<(String, Oid)>> {
     let mut all = Vec::new();
     let input = &mut Bounded::new(connection.stream());

@@ -87,7 +87,7 @@ impl Mirror {
     ) -> Result<Option<CommitId>> {
         let kept = format!("{PULLS}/{number}");
         let describe = || format!("cannot record the head of pull request {number}");
-        if !git2::Reference::is_valid_name(reference) {
+        if !git::is_reference_name(reference) {
             return Err(Failure::stalled(format!("`{}` is no name of a reference", reference.escape_debug())));
         }
         let found = {

@@ -22,6 +22,7 @@ mod credentials;
 mod damage;
 mod export;
 mod git;
+mod head;
 mod history;
 mod local;
 mod ls_refs;
@@ -43,8 +44,8 @@ pub use changes::PathChange;
 pub use credentials::Credentials;
 pub use export::Exported;
 pub use git::ObjectId;
+pub use head::{default_branch, named_by_head, remote_head, without_branch};
 pub use history::{CommitInfo, Repository};
-pub use ls_refs::{default_branch, named_by_head, remote_head, without_branch};
 pub use merge::Merged;
 pub use mirror::Mirror;
 pub use notes::{NOTES_REF, NoteLine, Signature};
@@ -86,7 +87,7 @@ impl Remote {
     fn branch_ref(&self) -> Result<String> {
         let name = format!("refs/heads/{}", self.branch);
         let refused = || Failure::stalled(format!("`{}` is not a branch name", self.branch.escape_debug()));
-        git2::Reference::is_valid_name(&name).then_some(name).ok_or_else(refused)
+        git::is_reference_name(&name).then_some(name).ok_or_else(refused)
     }
 }
 
