@@ -34,6 +34,9 @@ struct About {
     /// Why; it is said on the commit
     #[arg(long, value_name = "TEXT", default_value_t)]
     reason: String,
+    /// This run, where more than one waits
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
     /// Only if it is this revision that waits
     #[arg(long, value_name = "REV")]
     revision: Option<String>,
@@ -50,9 +53,9 @@ pub(super) async fn reject(arguments: &Reject, global: &Global, output: &mut Out
 async fn decide(about: &About, approve: bool, global: &Global, output: &mut Output) -> Outcome {
     let client = Client::to_act(global).await?;
     let (project, stage) = under_way::place(&about.service, &client, global).await?;
-    let About { service, reason, revision } = about.clone();
+    let About { service, reason, run, revision } = about.clone();
     let revision = revision.as_deref().map(here::commit);
-    let request = ApprovalRequest { project, stage, service, approve, reason, revision };
+    let request = ApprovalRequest { project, stage, service, approve, reason, run, revision };
     let done: Done = client.post("approvals", &request).await?;
     output.done(&done)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::control::commands::spoken::Spoken;
 use crate::control::commands::{Command, Refusal, SequenceCommand};
 use crate::control::watched::{READING, Watched};
-use crate::engine::by_hand::{Verdict, decide_signed};
+use crate::engine::by_hand::{Meant, Verdict, decide_signed};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync;
@@ -77,7 +77,7 @@ async fn carry_out(
         };
         let by = format!("git:{}", signer.as_deref().unwrap_or_default());
         let reason = format!("in {}", said.commit.short());
-        let verdict = Verdict { approve: asked.approve, reason: &reason, revision: None, by: &by };
+        let verdict = Verdict { approve: asked.approve, reason: &reason, meant: Meant::default(), by: &by };
         let services: Vec<Result<&ServiceKey, &str>> = match &meant {
             Ok(services) => services.iter().map(Ok).collect(),
             Err(why) => vec![Err(why)],

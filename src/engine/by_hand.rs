@@ -29,7 +29,7 @@ mod signed;
 mod steer;
 mod switch;
 
-pub use decide::{Verdict, abort, abort_run, decide, rerun};
+pub use decide::{Meant, Verdict, abort, abort_run, decide, rerun};
 pub use pause::{Part, pause_delivery, resume_delivery};
 pub use retry::retry;
 pub use signed::{Signed, decide_signed};

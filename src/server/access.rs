@@ -3,7 +3,7 @@
 //! The socket for commands tells the user, and whoever can open it may do everything. The one for hooks takes what a hook
 //! needs, of any user. Over TCP every request needs a token, but for reading what comes straight from this machine, as
 //! long as nothing says that a proxy stands before this server. A browser that was lured here by another site gives itself
-//! away by its `Host` or `Origin` and gets nothing.
+//! away by its `Host` or `Origin` and gets nothing; it may read, and send the forms of this server's own pages.
 
 use std::net::SocketAddr;
 
@@ -40,6 +40,8 @@ pub enum Need {
     Sync,
     /// To read anything.
     Read,
+    /// To send the form of a page.
+    Submit,
     /// To do anything.
     Operate,
 }
@@ -54,8 +56,13 @@ impl Need {
     fn role(self) -> Role {
         match self {
             Self::Follow | Self::Read => Role::Read,
-            Self::Sync | Self::Operate => Role::Operate,
+            Self::Sync | Self::Submit | Self::Operate => Role::Operate,
         }
+    }
+
+    /// Whether it is what a browser does for its user, who gives a token as a password.
+    pub(super) fn is_of_browsers(self) -> bool {
+        self.is_reading() || self == Self::Submit
     }
 }
 
@@ -101,19 +108,24 @@ impl Access {
     pub fn admit(&self, origin: &Origin, headers: &HeaderMap, need: Need) -> Result<String, Problem> {
         match (origin, need) {
             (Origin::Commands { user }, _) | (Origin::Hooks { user }, Need::Follow | Need::Sync) => Ok(user.clone()),
-            (Origin::Hooks { .. }, Need::Read | Need::Operate) => Err(only_for_hooks()),
+            (Origin::Hooks { .. }, Need::Read | Need::Submit | Need::Operate) => Err(only_for_hooks()),
             (Origin::Deployers { .. }, _) => Err(only_for_deployers()),
-            (Origin::Network { client }, _) => self.admit_from_network(*client, headers, need.role()),
+            (Origin::Network { client }, _) => self.admit_from_network(*client, headers, need),
         }
     }
 
-    /// A browser, which can send no token of itself, may give one as the password of any user, to read.
-    fn admit_from_network(&self, client: SocketAddr, headers: &HeaderMap, role: Role) -> Result<String, Problem> {
+    /// A browser, which can send no token of itself, may give one as the password of any user. It sends that with whatever
+    /// any page makes it ask for: a form counts only where the browser says that a page of this server has sent it.
+    fn admit_from_network(&self, client: SocketAddr, headers: &HeaderMap, need: Need) -> Result<String, Problem> {
         self.not_lured(headers)?;
-        let token = match (presented(headers), role) {
-            (Some(secret), _) => self.known(secret),
-            (None, Role::Read) => password(headers).and_then(|secret| self.known(&secret)),
-            (None, Role::Operate) => None,
+        if need == Need::Submit && !headers.contains_key(header::ORIGIN) {
+            let detail = "the form of a page is taken only from a browser that says where it has it from";
+            return Err(Problem::new(StatusCode::FORBIDDEN, detail).hint("programs use `/api/v1`"));
+        }
+        let role = need.role();
+        let token = match presented(headers) {
+            Some(secret) => self.known(secret),
+            None => password(headers).filter(|_| need.is_of_browsers()).and_then(|secret| self.known(&secret)),
         };
         match token {
             Some(token) if token.role >= role => Ok(token.name.clone()),
@@ -246,6 +258,7 @@ mod tests {
         let local: &[_] = &[("host", "localhost")];
         let (yes, no) = (|name: &str| Ok(user(name)), |status: u16| Err(status));
         let all = [Need::Follow, Need::Sync, Need::Read, Need::Operate];
+        assert_eq!(decide(&loopback, &hooks, &[], Need::Submit), no(403));
         for (rules, origin, pairs, expected) in [
             (&loopback, &commands, &[][..], [yes("ann"), yes("ann"), yes("ann"), yes("ann")]),
             (&behind_proxy, &commands, &[], [yes("ann"), yes("ann"), yes("ann"), yes("ann")]),
@@ -343,6 +356,27 @@ mod tests {
             let pairs = [("host", "localhost"), ("authorization", value.as_str())];
             assert!(decide(&access(None), &here(), &pairs, Need::Read).is_ok(), "{credentials}");
         }
+    }
+
+    #[test]
+    fn a_form_counts_only_of_this_servers_own_pages() {
+        let (own, basic) = (Some("https://deploy.example"), |it: &str| format!("Basic {}", BASE64.encode(it)));
+        for (origin, credentials, expected) in [
+            (own, basic("ann:operate"), Ok("ann")),
+            (own, "Bearer operate".to_owned(), Ok("ann")),
+            (own, basic("ci:read"), Err(403)),
+            (own, basic("ann:guess"), Err(401)),
+            (None, basic("ann:operate"), Err(403)),
+            (Some("null"), basic("ann:operate"), Err(403)),
+            (Some("https://evil.example"), basic("ann:operate"), Err(403)),
+        ] {
+            let mut pairs = vec![("host", "deploy.example"), ("authorization", credentials.as_str())];
+            pairs.extend(origin.map(|origin| ("origin", origin)));
+            let found = decide(&access(own), &here(), &pairs, Need::Submit);
+            assert_eq!(found, expected.map(str::to_owned), "{origin:?} {credentials}");
+        }
+        let unasked = [("host", "localhost"), ("origin", "http://localhost")];
+        assert_eq!(decide(&access(None), &here(), &unasked, Need::Submit), Err(401));
     }
 
     #[test]

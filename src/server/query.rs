@@ -215,6 +215,19 @@ impl Query {
         Ok(taken.map(|run| RunView::from(&run.value)).collect::<List<_>>().beside(&runs.damaged))
     }
 
+    /// The sequences that wait for a person to approve them, each of which has let others have its slot; no more than any
+    /// question is answered with.
+    pub async fn awaiting_approval(&self) -> Answer<Vec<RunView>> {
+        let slots = self.store.open_slots(None).await?;
+        let yielded = slots.into_iter().flat_map(|slot| slot.value.yielded).take(MOST as usize);
+        let mut waiting = Vec::new();
+        for id in yielded {
+            waiting.extend(self.store.run(&id).await?.map(|run| RunView::from(&run.value)));
+        }
+        waiting.retain(|run| run.awaits_approval);
+        Ok(waiting)
+    }
+
     /// One run with its steps.
     pub async fn run(&self, id: &str) -> Answer<RunDetail> {
         let run = self.store.run(&RunId::from(id)).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{from_fn_with_state, map_response};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{delete, get, post, put};
 use axum::{Extension, Router};
 use tower::ServiceBuilder;
@@ -31,7 +31,7 @@ const LARGEST_BODY: usize = 1 << 20;
 const LONGEST_REQUEST: Duration = Duration::from_secs(60);
 /// Pages are plain: nothing is loaded from elsewhere, nothing runs in the browser.
 const CONTENT_POLICY: &str =
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// How Keptn's clients have a service evaluated.
 const EVALUATION: &str = "/api/controlPlane/v1/project/{project}/stage/{stage}/service/{service}/evaluation";
@@ -40,12 +40,14 @@ const EVALUATION: &str = "/api/controlPlane/v1/project/{project}/stage/{stage}/s
 pub fn router(state: ServerState) -> Router {
     let reading = reading().route_layer(from_fn_with_state(state.needs(Need::Read), guard));
     let acting = acting().route_layer(from_fn_with_state(state.needs(Need::Operate), guard));
+    let approvals = post(page::decide).route_layer(from_fn_with_state(state.needs(Need::Submit), guard));
     let follow = get(read::revision).route_layer(from_fn_with_state(state.needs(Need::Follow), guard));
     let sync = post(act::sync).route_layer(from_fn_with_state(state.needs(Need::Sync), guard));
     let all = reading
         .merge(acting)
         .route("/api/v1/revisions/{repository}/{commit}", follow)
         .route("/api/v1/sync", sync)
+        .route("/approvals", approvals)
         .route("/style.css", get(page::style))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
@@ -149,7 +151,8 @@ fn bounded(router: Router<ServerState>) -> Router<ServerState> {
         .layer(RequestBodyLimitLayer::new(LARGEST_BODY))
         .layer(always(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY))
         .layer(always(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .layer(always(header::REFERRER_POLICY, "no-referrer"))
+        // With `no-referrer`, a browser would not say either that a form is of this server.
+        .layer(always(header::REFERRER_POLICY, "same-origin"))
         .layer(always(header::CACHE_CONTROL, "no-store"));
     router.layer(layers).layer(map_response(worded))
 }
@@ -194,14 +197,8 @@ async fn every_repository_was_looked_at(state: &ServerState) -> Answer<()> {
     Ok(())
 }
 
-/// A browser is shown a page, a program a problem.
 async fn nowhere(uri: Uri, headers: HeaderMap) -> Response {
-    let problem = Problem::not_found(format!("there is nothing at `{}`", uri.path()));
-    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
-    match accepted.contains("text/html") && !uri.path().starts_with("/api/") {
-        true => page::Sorry::from(problem).into_response(),
-        false => problem.into_response(),
-    }
+    page::problem(Problem::not_found(format!("there is nothing at `{}`", uri.path())), &uri, &headers)
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Problem {

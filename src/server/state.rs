@@ -6,13 +6,14 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 
 use tokio_util::sync::CancellationToken;
 
 use super::access::{Access, Need};
 use super::api::hooks::HookTurns;
 use super::origin::Origin;
+use super::page;
 use super::problem::{Answer, Problem};
 use super::query::Query;
 use crate::control::commands::{Command, Commands, Done};
@@ -83,9 +84,9 @@ pub(super) async fn guard(State(Guard { access, need }): State<Guard>, mut reque
             request.extensions_mut().insert(Actor(name));
             next.run(request).await
         }
-        Err(problem) => problem.into_response(),
+        Err(problem) => page::problem(problem, request.uri(), request.headers()),
     };
-    if need.is_reading() && response.status() == StatusCode::UNAUTHORIZED {
+    if need.is_of_browsers() && response.status() == StatusCode::UNAUTHORIZED {
         // So that a browser asks its user.
         let challenge =
             HeaderValue::from_static("Basic realm=\"launchway: a token as the password\", charset=\"UTF-8\"");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
-use crate::engine::by_hand::{self, Part, Verdict};
+use crate::engine::by_hand::{self, Meant, Part, Verdict};
 use crate::error::{Failure, Result};
 use crate::manifest::Problem;
 use crate::model::cloud_event::{CloudEvent, PREFIX, Phase};
@@ -125,7 +125,7 @@ impl Play<'_> {
             Command::Task { task, phases, told } => return self.task(task, phases, told).await,
             Command::Answer { task, told } => self.answers.push((task.clone(), told.clone())),
             Command::Decide { place, approve, reason } => {
-                let verdict = Verdict { approve: *approve, reason, revision: None, by: WHO };
+                let verdict = Verdict { approve: *approve, reason, meant: Meant::default(), by: WHO };
                 let service = self.key(place);
                 self.world.driver.decide(|transition| by_hand::decide(transition, &service, verdict)).await?;
             }

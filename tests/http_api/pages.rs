@@ -1,6 +1,7 @@
-use reqwest::StatusCode;
+use launchway::control::commands::{Command, SequenceCommand};
+use reqwest::{Method, Response, StatusCode, Url};
 
-use crate::support::{shop, shop_under_way};
+use crate::support::{OPERATOR, READER, Server, shop, shop_that_asks, shop_under_way};
 
 #[tokio::test]
 async fn the_first_page_shows_what_runs_and_leads_to_it() {
@@ -75,4 +76,67 @@ async fn a_page_that_is_not_there_says_so() {
     let response = server.get("/runs/nope").await;
     assert_eq!(response.status(), StatusCode::NOT_FOUND);
     assert!(response.text().await.unwrap().contains("there is no run `nope`"));
+}
+
+/// Sends the form of a run as a browser does that has it from `origin`.
+async fn submit(server: &Server, password: Option<&str>, origin: Option<&str>, form: &[(&str, &str)]) -> Response {
+    let encoded = Url::parse_with_params(&server.url, form).unwrap().query().unwrap().to_owned();
+    let request = server.request(Method::POST, "/approvals").header("accept", "text/html").body(encoded);
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let request = origin.into_iter().fold(request, |request, origin| request.header("origin", origin));
+    let request = password.into_iter().fold(request, |request, password| request.basic_auth("any", Some(password)));
+    request.send().await.unwrap()
+}
+
+#[tokio::test]
+async fn what_waits_for_approval_is_decided_on_its_page() {
+    let server = shop_that_asks().await;
+    let first = server.page("/").await;
+    assert!(first.contains("Waiting for approval"), "{first}");
+    let runs = server.json("/api/v1/runs?kind=sequence&open=true").await;
+    let run = &runs["items"][0];
+    assert_eq!(run["awaitsApproval"], true);
+    let id = run["id"].as_str().unwrap();
+    let page = server.page(&format!("/runs/{id}")).await;
+    let escaped = id.replace('/', "&#x2f;");
+    for part in [r#"method="post" action="/approvals""#, &format!(r#"name="run" value="{escaped}""#)] {
+        assert!(page.contains(part), "`{part}` is missing in:\n{page}");
+    }
+    let form = [("run", id), ("verdict", "approve"), ("reason", " seen by ann ")];
+    let shown = submit(&server, Some(OPERATOR), Some(&server.url), &form).await;
+    // The recorder decides nothing, so that the page is as before.
+    assert_eq!((shown.status(), shown.url().path()), (StatusCode::OK, format!("/runs/{id}").as_str()));
+    let [(Command::Sequence(SequenceCommand::Decide { service, approve: true, reason, run, .. }), by)] =
+        &server.asked.all()[..]
+    else {
+        unreachable!("{:?}", server.asked.all())
+    };
+    let told = (service.to_string(), reason.as_str(), run.as_ref().map(|run| run.as_str()), by.as_str());
+    assert_eq!(told, ("shop/dev/web".to_owned(), "seen by ann", Some(id), "ann"));
+}
+
+#[tokio::test]
+async fn a_form_of_somebody_else_decides_nothing() {
+    let server = shop_that_asks().await;
+    let runs = server.json("/api/v1/runs?kind=sequence&open=true").await;
+    let id = runs["items"][0]["id"].as_str().unwrap();
+    let (own, approve) = (server.url.as_str(), ("verdict", "approve"));
+    for (password, origin, form, expected) in [
+        (None, Some(own), &[("run", id), approve][..], StatusCode::UNAUTHORIZED),
+        (Some("guess"), Some(own), &[("run", id), approve], StatusCode::UNAUTHORIZED),
+        (Some(READER), Some(own), &[("run", id), approve], StatusCode::FORBIDDEN),
+        (Some(OPERATOR), None, &[("run", id), approve], StatusCode::FORBIDDEN),
+        (Some(OPERATOR), Some("null"), &[("run", id), approve], StatusCode::FORBIDDEN),
+        (Some(OPERATOR), Some("https://evil.example"), &[("run", id), approve], StatusCode::FORBIDDEN),
+        (Some(OPERATOR), Some(own), &[("run", "run/nope"), approve], StatusCode::NOT_FOUND),
+        (Some(OPERATOR), Some(own), &[("run", id), ("verdict", "maybe")], StatusCode::UNPROCESSABLE_ENTITY),
+        (Some(OPERATOR), Some(own), &[approve], StatusCode::UNPROCESSABLE_ENTITY),
+    ] {
+        let answer = submit(&server, password, origin, form).await;
+        assert_eq!(answer.status(), expected, "{password:?} {origin:?} {form:?}");
+        let challenges = answer.headers().contains_key("www-authenticate");
+        assert_eq!(challenges, expected == StatusCode::UNAUTHORIZED, "{password:?} {origin:?} {form:?}");
+        assert_eq!(answer.headers()["content-type"], "text/html; charset=utf-8", "{password:?} {origin:?} {form:?}");
+    }
+    assert!(server.asked.all().is_empty());
 }

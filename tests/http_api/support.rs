@@ -9,7 +9,7 @@ use launchway::control::commands::{Command, Commands, Done, Refusal};
 use launchway::engine::transition::Input;
 use launchway::error::Failure;
 use launchway::model::event::Event;
-use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
+use launchway::model::shipyard::{APPROVAL_TASK, Sequence, Shipyard, Stage, Task};
 use launchway::model::time::Timestamp;
 use launchway::model::transaction::Write;
 use launchway::server::access::{Access, Role, Token};
@@ -107,6 +107,17 @@ pub(crate) async fn shop_under_way() -> Server {
     world.push(&shop).await.unwrap();
     world.settle().await.unwrap();
     world.push(&shop).await.unwrap();
+    world.settle().await.unwrap();
+    serve(folder, &world, &[], Bounds::default()).await
+}
+
+/// A shop whose only delivery waits for a person.
+pub(crate) async fn shop_that_asks() -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::open(folder.path()).unwrap();
+    let mut stages = two_stages();
+    stages.stages[0].sequences[0].tasks.insert(0, Task::named(APPROVAL_TASK));
+    world.push(&project(stages, &[deployment_config("web", "a", 1, json!({}))])).await.unwrap();
     world.settle().await.unwrap();
     serve(folder, &world, &[], Bounds::default()).await
 }

@@ -179,6 +179,9 @@ pub enum SequenceCommand {
         /// Why, for people.
         #[serde(default)]
         reason: String,
+        /// The one that is meant, if it may not be the only one that waits.
+        #[serde(default)]
+        run: Option<RunId>,
         /// The beginning of the revision that is meant, if only that one is.
         #[serde(default)]
         revision: Option<String>,

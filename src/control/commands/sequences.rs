@@ -2,7 +2,7 @@
 
 use crate::control::commands::operator::{Operator, conflict, refuse_bad, said, undeclared};
 use crate::control::commands::{Done, Refusal, SequenceCommand, by_hand as asked};
-use crate::engine::by_hand::{self, Part, Verdict};
+use crate::engine::by_hand::{self, Meant, Part, Verdict};
 use crate::engine::sequence::incoming::{self, Received};
 use crate::executor::sync;
 use crate::model::cloud_event::CloudEvent;
@@ -12,11 +12,12 @@ use crate::model::ids::{ProjectName, RunId, ServiceKey};
 pub(super) async fn act(operator: &Operator, told: SequenceCommand, by: &str) -> Result<Done, Refusal> {
     match told {
         SequenceCommand::Tell(event) => tell(operator, &event, by).await,
-        SequenceCommand::Decide { service, approve, reason, revision } => {
+        SequenceCommand::Decide { service, approve, reason, run, revision } => {
             if !reason.is_empty() {
                 refuse_bad(&reason)?;
             }
-            decide(operator, &service, Verdict { approve, reason: &reason, revision: revision.as_deref(), by }).await
+            let meant = Meant { run: run.as_ref().map(RunId::as_str), revision: revision.as_deref() };
+            decide(operator, &service, Verdict { approve, reason: &reason, meant, by }).await
         }
         SequenceCommand::Abort { service } => abort(operator, &service, by).await,
         SequenceCommand::Rerun { run, from_start } => {

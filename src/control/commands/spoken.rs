@@ -84,7 +84,13 @@ impl Spoken {
         match self.verb {
             Verb::Approve | Verb::Reject => {
                 let (service, approve) = (self.under_way(store, project).await?, self.verb == Verb::Approve);
-                Ok(Command::Sequence(SequenceCommand::Decide { service, approve, reason: remark, revision: None }))
+                Ok(Command::Sequence(SequenceCommand::Decide {
+                    service,
+                    approve,
+                    reason: remark,
+                    run: None,
+                    revision: None,
+                }))
             }
             Verb::Retry => match <[ConfigKey; 1]>::try_from(self.configs(store, project).await?) {
                 Ok([config]) => Ok(Command::Retry { config }),

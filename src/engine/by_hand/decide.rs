@@ -16,33 +16,69 @@ pub struct Verdict<'a> {
     pub approve: bool,
     /// Why, for people; empty if nothing is said.
     pub reason: &'a str,
-    /// The beginning of the revision that is meant, if only that one is.
-    pub revision: Option<&'a str>,
+    /// Of what.
+    pub meant: Meant<'a>,
     /// Who.
     pub by: &'a str,
+}
+
+/// Which of a service's sequences a person means, if not the only one that waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meant<'a> {
+    /// This one.
+    pub run: Option<&'a str>,
+    /// Of the revision whose id begins so.
+    pub revision: Option<&'a str>,
+}
+
+impl Meant<'_> {
+    /// The one that is meant, of those that wait.
+    ///
+    /// # Errors
+    /// If there is none, or more than one.
+    pub(super) fn of<'r>(self, service: &ServiceKey, waiting: &[&'r SequenceRun]) -> Result<&'r SequenceRun, Failure> {
+        let is_meant = |run: &&&SequenceRun| {
+            self.run.is_none_or(|meant| run.id.as_str() == meant)
+                && self.revision.is_none_or(|meant| run.commit.as_str().starts_with(meant))
+        };
+        let meant: Vec<&SequenceRun> = waiting.iter().filter(is_meant).copied().collect();
+        match (meant.as_slice(), waiting) {
+            ([run], _) => Ok(run),
+            ([], []) => Err(Failure::stalled(format!("nothing of {service} waits for approval"))
+                .hint("`launchway why SERVICE -s STAGE` tells what it waits for")),
+            ([], [other, ..]) => {
+                let (waits, meant) = match (self.run, self.revision) {
+                    (Some(run), _) => (other.id.as_str(), run),
+                    (None, revision) => (other.commit.short(), revision.unwrap_or_default()),
+                };
+                let failure = Failure::stalled(format!("{waits} of {service} waits for approval, and not {meant}"));
+                Err(failure.hint("a newer revision has taken its place, or it was decided"))
+            }
+            (several, _) => {
+                let choice = |run: &&SequenceRun| format!("`--run {}` ({})", run.id, run.commit.short());
+                let choices: Vec<String> = several.iter().map(choice).collect();
+                let failure = Failure::stalled(format!("{} sequences of {service} wait for approval", several.len()));
+                Err(failure.hint(format!("choose one: {}", choices.join(", "))).malformed())
+            }
+        }
+    }
 }
 
 /// Lets a sequence go on that waits for approval, or ends it; says which, and of which revision.
 ///
 /// # Errors
-/// If nothing of the service waits for that, or what waits is of another revision than the one that is meant.
+/// If nothing of the service waits for that, what waits is another one than the one that is meant, or more than one is.
 pub fn decide(
     transition: &mut Transition<'_>,
     service: &ServiceKey,
     verdict: Verdict<'_>,
 ) -> Result<(RunId, CommitId), Undecided> {
     let open = open_runs(transition.records, service)?;
-    let asks = |run: &&SequenceRun| run.awaits_approval().is_some();
-    let Some((run, (task, _))) = open.iter().find(asks).and_then(|run| Some((run, run.offered()?))) else {
-        let failure = Failure::stalled(format!("nothing of {service} waits for approval"));
-        let hint = "`launchway why SERVICE -s STAGE` tells what it waits for";
-        return Err(failure.hint(hint).into());
+    let waiting: Vec<&SequenceRun> = open.iter().filter(|run| run.awaits_approval().is_some()).collect();
+    let run = verdict.meant.of(service, &waiting)?;
+    let Some((task, _)) = run.offered() else {
+        return Err(Failure::stalled(format!("{} waits for nobody", run.whereabouts())).into());
     };
-    if let Some(meant) = verdict.revision.filter(|meant| !run.commit.as_str().starts_with(meant)) {
-        let failure =
-            Failure::stalled(format!("{} of {service} waits for approval, and not {meant}", run.commit.short()));
-        return Err(failure.hint("a newer revision has taken its place, or it was decided").into());
-    }
     let word = if verdict.approve { "approved" } else { "rejected" };
     let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
     let event = Event::ExecutorFinished {

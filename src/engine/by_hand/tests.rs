@@ -16,6 +16,7 @@ use crate::model::state::RepositoryState;
 use crate::model::wanted::{Target, Wanted};
 use crate::testing::world::deployment_config;
 
+mod approval;
 mod pause;
 mod retry;
 mod steer;

@@ -1,6 +1,6 @@
 //! Parts of requests, whose errors are problems like all others.
 
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::rejection::{FormRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
@@ -26,11 +26,31 @@ impl<T: DeserializeOwned> FromRequest<ServerState> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &ServerState) -> Result<Self, Problem> {
-        let slow = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
-        let read = tokio::time::timeout(state.body_patience, axum::Json::from_request(request, state));
-        let axum::Json(body) = read.await.map_err(slow)??;
+        let axum::Json(body) = in_time(request, state).await?;
         Ok(Self(body))
     }
+}
+
+/// What the form of a page says, which has to be there in time too.
+#[derive(Debug)]
+pub struct Submitted<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<ServerState> for Submitted<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &ServerState) -> Result<Self, Problem> {
+        let axum::Form(form) = in_time(request, state).await?;
+        Ok(Self(form))
+    }
+}
+
+async fn in_time<T>(request: Request, state: &ServerState) -> Result<T, Problem>
+where
+    T: FromRequest<ServerState>,
+    Problem: From<T::Rejection>,
+{
+    let slow = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
+    Ok(tokio::time::timeout(state.body_patience, T::from_request(request, state)).await.map_err(slow)??)
 }
 
 macro_rules! problem_from {
@@ -43,4 +63,4 @@ macro_rules! problem_from {
     };
 }
 
-problem_from!(QueryRejection, PathRejection, JsonRejection);
+problem_from!(QueryRejection, PathRejection, JsonRejection, FormRejection);

@@ -2,15 +2,20 @@
 
 mod render;
 
+use axum::Extension;
 use axum::extract::State;
-use axum::http::header;
-use axum::response::{Html, IntoResponse, Response};
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use serde::Deserialize;
 use serde_json::json;
 
-use super::api::extract::Segments;
-use super::problem::Problem;
+use super::api::extract::{Segments, Submitted};
+use super::problem::{Answer, Problem};
 use super::query::Selection;
-use super::state::ServerState;
+use super::state::{Actor, ServerState};
+use super::view::RunView;
+use crate::control::commands::{Command, SequenceCommand};
+use crate::model::ids::{ProjectName, RunId, ServiceKey, ServiceName, StageName};
 
 /// How many of the last revisions and runs the first page shows.
 const SHOWN: u32 = 20;
@@ -39,6 +44,15 @@ impl IntoResponse for Sorry {
     }
 }
 
+/// A problem as who asks can read it: a browser is shown a page.
+pub(super) fn problem(problem: Problem, uri: &Uri, headers: &HeaderMap) -> Response {
+    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
+    match accepted.contains("text/html") && !uri.path().starts_with("/api/") {
+        true => Sorry(problem).into_response(),
+        false => problem.into_response(),
+    }
+}
+
 /// What runs, and what happened last.
 pub(super) async fn overview(State(state): State<ServerState>) -> Page {
     let last = Selection { limit: Some(SHOWN), ..Selection::default() };
@@ -47,7 +61,12 @@ pub(super) async fn overview(State(state): State<ServerState>) -> Page {
     let deployments = state.query.configs(&Selection::default()).await?;
     let revisions = state.query.revisions(&last).await?;
     let runs = state.query.runs(&sequences).await?;
+    let waiting = state.query.awaiting_approval().await?;
     let holds = state.query.holds(&Selection::default()).await?;
+    let sinks = match &state.query.subscribers {
+        Some(_) => state.query.sinks(&Selection::default()).await?.items,
+        None => Vec::new(),
+    };
     let damaged = [deployments.damaged, runs.damaged, holds.damaged].concat();
     let page = json!({
         "damaged": damaged,
@@ -55,7 +74,9 @@ pub(super) async fn overview(State(state): State<ServerState>) -> Page {
         "deployments": deployments.items,
         "revisions": revisions.items,
         "runs": runs.items,
+        "waiting": waiting,
         "holds": holds.items,
+        "sinks": sinks,
     });
     Ok(render::page("overview.html", &page)?)
 }
@@ -65,6 +86,46 @@ pub(super) async fn run(State(state): State<ServerState>, Segments(id): Segments
     let run = state.query.run(&id).await?;
     let changes = render::changes(&run.changes);
     Ok(render::page("run.html", &json!({ "run": run, "changes": changes }))?)
+}
+
+/// What the form of a run says that waits for approval.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Decided {
+    run: String,
+    verdict: Verdict,
+    #[serde(default)]
+    reason: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Verdict {
+    Approve,
+    Reject,
+}
+
+/// Lets the run go on that a person has seen, or ends it, and shows what becomes of it.
+pub(super) async fn decide(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    submitted: Answer<Submitted<Decided>>,
+) -> Result<Redirect, Sorry> {
+    let Submitted(Decided { run, verdict, reason }) = submitted?;
+    let RunView { id, project, stage, service, .. } = state.query.run(&run).await?.run;
+    let decide = SequenceCommand::Decide {
+        service: ServiceKey {
+            project: ProjectName::new(project),
+            stage: StageName::new(stage),
+            service: ServiceName::new(service),
+        },
+        approve: verdict == Verdict::Approve,
+        reason: reason.trim().to_owned(),
+        run: Some(RunId::new(id.clone())),
+        revision: None,
+    };
+    state.act(Command::Sequence(decide), &actor).await?;
+    Ok(Redirect::to(&format!("/runs/{id}")))
 }
 
 /// A revision: what is written on it.

@@ -47,6 +47,9 @@ pub struct RunView {
     pub created_at: String,
     /// When it ended.
     pub ended_at: Option<String>,
+    /// Whether it waits for a person to approve it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub awaits_approval: bool,
 }
 
 /// A run with all that happened in it.
@@ -144,6 +147,7 @@ impl From<&Run> for RunView {
             message,
             created_at: time(run.created_at()),
             ended_at: run.ended_at().map(time),
+            awaits_approval: run.sequence().is_some_and(|run| run.awaits_approval().is_some()),
         }
     }
 }

@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use crate::config::RetentionSettings;
 use crate::control::commands::by_hand;
 use crate::control::housekeeping::Housekeeping;
-use crate::engine::by_hand::{self as commands, Part, Verdict};
+use crate::engine::by_hand::{self as commands, Meant, Part, Verdict};
 use crate::engine::sync::{Allowance, Trigger};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
@@ -147,8 +147,10 @@ async fn judge(driver: &Driver, project: &ProjectName, words: &[&str]) -> Result
     let place = |stage: &str, service: &str| place(project, stage, service);
     match words {
         [verb @ ("approve" | "reject"), stage, service] => {
-            let (service, verdict) =
-                (place(stage, service), Verdict { approve: *verb == "approve", reason: "", revision: None, by: WHO });
+            let (service, verdict) = (
+                place(stage, service),
+                Verdict { approve: *verb == "approve", reason: "", meant: Meant::default(), by: WHO },
+            );
             driver.decide(|transition| commands::decide(transition, &service, verdict)).await.map(drop)
         }
         ["abort", stage, service] => {

@@ -59,6 +59,9 @@ pub struct ApprovalRequest {
     /// Why.
     #[serde(default)]
     pub reason: String,
+    /// The run that is meant, where more than one waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
     /// The beginning of the revision that is meant: whatever else waits is left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
@@ -235,9 +238,10 @@ pub(in crate::server) async fn decide(
     Extension(actor): Extension<Actor>,
     Body(request): Body<ApprovalRequest>,
 ) -> Answer<Json<Done>> {
-    let ApprovalRequest { project, stage, service, approve, reason, revision } = request;
-    let service = key(&project, &stage, &service);
-    state.act(Command::Sequence(SequenceCommand::Decide { service, approve, reason, revision }), &actor).await.map(Json)
+    let ApprovalRequest { project, stage, service, approve, reason, run, revision } = request;
+    let (service, run) = (key(&project, &stage, &service), run.map(RunId::new));
+    let told = SequenceCommand::Decide { service, approve, reason, run, revision };
+    state.act(Command::Sequence(told), &actor).await.map(Json)
 }
 
 pub(in crate::server) async fn abort(
