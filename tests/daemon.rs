@@ -29,7 +29,7 @@ mod daemon_edges {
     mod events;
     mod exec;
     mod full_disk;
-    mod gitea;
+    mod hosting;
     mod images;
     mod imported;
     mod lost_mirror;

@@ -246,8 +246,12 @@ fn refuse_vain_commands(field: &Field<'_>, settings: &RepositorySettings) {
     if !settings.commands {
         return;
     }
-    if !matches!(settings.host(), ForgeKind::Gitea | ForgeKind::Github | ForgeKind::Gitlab) {
-        let message = "comments are read from GitHub, GitLab, Gitea and Forgejo alone";
+    let is_read = matches!(
+        settings.host(),
+        ForgeKind::Gitea | ForgeKind::Github | ForgeKind::Gitlab | ForgeKind::BitbucketDataCenter
+    );
+    if !is_read {
+        let message = "comments are read from GitHub, GitLab, Gitea, Forgejo and Bitbucket Data Center alone";
         field.error("invalid", message, "name the host with `forge: {kind: …}`, or leave `commands` out");
     } else if settings.webhook.is_empty() {
         let message = "comments come by webhook, and there is no secret for one";

@@ -144,8 +144,8 @@ impl Comments for WatchedComments {
             return Ok(Some(CommentCommand { answer: Some(told), ..command.clone() }));
         };
         let marker = marker(&watcher.watched.options.seed, repository, command);
-        let text = answer(&marker, command, told);
-        host.pull_requests.say(command.pull, None, Some(command.written_at), &marker, text).await?;
+        let text = answer(command, told);
+        host.pull_requests.say(command.pull, None, Some(command.written_at), &marker, &text).await?;
         Ok(None)
     }
 }

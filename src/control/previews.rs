@@ -117,8 +117,7 @@ impl WatchedPreviews {
         let status = status(&head, &foreseen);
         // Proposed rollbacks have their plan in their text.
         let is_own = !pull.is_fork && pull.branch.starts_with(BRANCHES);
-        let marker = marker(&watcher.watched.options.seed, &state.name, pull.number);
-        let text = (!is_own).then(|| comment(&marker, &state.branch, &head, &foreseen));
+        let text = (!is_own).then(|| comment(&state.branch, &head, &foreseen));
         let told = digest::of(&serde_json::json!([head.as_str(), text, status.state.as_str(), status.description]));
         let mut preview = Preview { head, plan, told: Some(told), ..silent };
         if known.is_some_and(|known| known.told == preview.told) {
@@ -136,7 +135,8 @@ impl WatchedPreviews {
             }
         }
         if let Some(text) = text {
-            preview.comment = Some(host.pull_requests.say(pull.number, preview.comment, None, &marker, text).await?);
+            let marker = marker(&watcher.watched.options.seed, &state.name, pull.number);
+            preview.comment = Some(host.pull_requests.say(pull.number, preview.comment, None, &marker, &text).await?);
         }
         Ok(preview)
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::answer::Words;
 pub(super) use super::ask::{Ask, asking};
 use super::hosted::Hosted;
-use super::text::cut;
+use super::text::{Hidden, cut};
 use crate::clock::rfc3339;
 use crate::error::{Class, Failure, Result};
 use crate::model::comment::Author;
@@ -19,7 +19,7 @@ use crate::model::time::Timestamp;
 use crate::secret::Secret;
 
 /// The answers to changing a comment that is gone, or somebody else's.
-const FOREIGN: &[(u16, &str)] = &[(403, ""), (404, "")];
+pub(super) const FOREIGN: &[(u16, &str)] = &[(403, ""), (404, "")];
 /// The label that pull requests get where the host has labels.
 pub(super) const LABEL: &str = "rollback";
 
@@ -91,8 +91,8 @@ pub trait PullRequests: Send + Sync + std::fmt::Debug {
     /// As [`PullRequests::read`]; `Stalled` also if the host does not tell.
     async fn may_write(&self, author: &Author) -> Result<bool>;
 
-    /// Has one comment on a pull request say something: the one that is `known`, else one that begins with `marker` and was
-    /// not written before `since`, else a new one. Gives its id.
+    /// Has one comment on a pull request say something behind a `marker` that nobody sees: the one that is `known`, else one
+    /// that begins with the marker and was not written before `since`, else a new one. Gives its id.
     ///
     /// # Errors
     /// As [`PullRequests::read`].
@@ -102,18 +102,18 @@ pub trait PullRequests: Send + Sync + std::fmt::Debug {
         known: Option<u64>,
         since: Option<Timestamp>,
         marker: &str,
-        text: String,
+        text: &str,
     ) -> Result<u64>;
 }
 
 /// A comment on a pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-struct Comment {
+pub(super) struct Comment {
     /// Its id on its host.
-    id: u64,
+    pub(super) id: u64,
     /// Markdown.
     #[serde(default)]
-    body: String,
+    pub(super) body: String,
 }
 
 /// What somebody may do, in the words of GitHub, which Gitea shares.
@@ -170,9 +170,25 @@ pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
         json!({"body": text})
     }
 
+    /// How something is hidden in a comment.
+    fn hidden(&self) -> Hidden {
+        Hidden::Html
+    }
+
+    /// The newest of its comments.
+    async fn said(&self, ask: Ask<'_>, url: Url) -> Result<Vec<Comment>> {
+        Ok(ask.get(url).await?.unwrap_or_default())
+    }
+
     /// How and where a comment is changed; nothing, where none is.
     fn comment_at(&self, _number: u64, _id: u64) -> Option<(Method, Url)> {
         None
+    }
+
+    /// Has a comment say something else; not, if it is gone or somebody else's.
+    async fn edit(&self, ask: Ask<'_>, number: u64, id: u64, text: &str) -> Result<bool> {
+        let Some((method, url)) = self.comment_at(number, id) else { return Ok(false) };
+        Ok(ask.tell(method, url, &self.comment(text), FOREIGN).await?.is_some())
     }
 
     /// The newest open ones for a branch, as many as a page has; none, where they are not read.
@@ -199,12 +215,6 @@ pub(super) fn full(branch: &str) -> String {
 impl Hosted<dyn PullRequestApi> {
     fn ask<'a>(&'a self, token: &'a Secret) -> Ask<'a> {
         Ask { client: &self.client, token, words: self.api.words(), what: "open pull requests", busy: &[] }
-    }
-
-    /// Has a comment say something else; not, if it is gone or somebody else's.
-    async fn edited(&self, ask: Ask<'_>, number: u64, id: u64, text: &str) -> Result<bool> {
-        let Some((method, url)) = self.api.comment_at(number, id) else { return Ok(false) };
-        Ok(ask.tell(method, url, &self.api.comment(text), FOREIGN).await?.is_some())
     }
 
     /// Comments on one, unless the comment is there.
@@ -294,12 +304,13 @@ impl PullRequests for Hosted<dyn PullRequestApi> {
         known: Option<u64>,
         since: Option<Timestamp>,
         marker: &str,
-        text: String,
+        text: &str,
     ) -> Result<u64> {
         let token = self.client.token().await?;
-        let (ask, text) = (self.ask(&token), cut(text, self.api.longest_body()));
+        let (ask, marker) = (self.ask(&token), self.api.hidden().hide(marker));
+        let text = cut(format!("{marker}\n{text}"), self.api.longest_body());
         if let Some(id) = known
-            && self.edited(ask, number, id, &text).await?
+            && self.api.edit(ask, number, id, &text).await?
         {
             return Ok(id);
         }
@@ -308,10 +319,10 @@ impl PullRequests for Hosted<dyn PullRequestApi> {
             Some(since) => asking(read, &[("since", &rfc3339(since))]),
             None => read,
         };
-        let mut comments: Vec<Comment> = ask.get(read).await?.unwrap_or_default();
+        let mut comments = self.api.said(ask, read).await?;
         comments.sort_by_key(|comment| comment.id);
-        for comment in comments.iter().filter(|comment| comment.body.starts_with(marker)) {
-            if self.edited(ask, number, comment.id, &text).await? {
+        for comment in comments.iter().filter(|comment| comment.body.starts_with(&marker)) {
+            if self.api.edit(ask, number, comment.id, &text).await? {
                 return Ok(comment.id);
             }
         }

@@ -24,6 +24,36 @@ pub(super) fn cut(mut line: String, limit: usize) -> String {
     line
 }
 
+/// How something stands in Markdown that nobody sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hidden {
+    /// As a remark of HTML.
+    Html,
+    /// As an address that nothing leads to, where HTML is shown as it is written.
+    Address,
+}
+
+impl Hidden {
+    /// What stands before and behind it.
+    fn around(self) -> [&'static str; 2] {
+        match self {
+            Hidden::Html => ["<!-- ", " -->"],
+            Hidden::Address => ["[//]: # (", ")"],
+        }
+    }
+
+    /// Something of one line, hidden.
+    pub(super) fn hide(self, text: &str) -> String {
+        let [before, behind] = self.around();
+        format!("{before}{text}{behind}")
+    }
+
+    /// A text from what is hidden at its beginning on, in whatever way that is.
+    pub(super) fn found(text: &str) -> Option<&str> {
+        [Self::Html, Self::Address].iter().find_map(|hidden| text.trim_start().strip_prefix(hidden.around()[0]))
+    }
+}
+
 /// Control characters, and Unicode's marks, embeddings, overrides and isolates of direction.
 pub(crate) fn is_unsafe(c: char) -> bool {
     c.is_control()

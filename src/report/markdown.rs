@@ -10,13 +10,13 @@ const MOST_OF_A_VALUE: usize = 120;
 /// The most lines of one kind.
 const MOST_LINES: usize = 40;
 
-/// A remark that nobody sees, by which a comment about something is found again. Whoever does not know the seed cannot have
-/// begun one so before it was there. What begins with one is not taken for a person's comment.
+/// What is hidden at the beginning of a comment about something, by which it is found again. Whoever does not know the seed
+/// cannot have begun one so before it was there. What begins so is not taken for a person's comment.
 pub(super) fn remark(what: &str, seed: &Seed, about: &[Value]) -> String {
     let about: Vec<Value> = std::iter::once(json!(hex(seed.reveal()))).chain(about.iter().cloned()).collect();
     let digest = digest::of(&Value::Array(about));
     let tag: String = digest.as_str().trim_start_matches("sha256:").chars().take(16).collect();
-    format!("<!-- launchway/{what} {tag} -->")
+    format!("launchway/{what} {tag}")
 }
 
 /// A list; what is too much is counted.

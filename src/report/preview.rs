@@ -32,14 +32,14 @@ pub enum Foreseen {
     Planned(Box<Plan>, Vec<String>),
 }
 
-/// What the comment on a pull request begins with, which nobody sees: by this it is found again.
+/// What is hidden at the beginning of the comment on a pull request: by this it is found again.
 pub fn marker(seed: &Seed, repository: &RepositoryName, number: u64) -> String {
     remark("plan", seed, &[json!(repository.as_str()), json!(number)])
 }
 
-/// The comment, beginning with its `marker`, on a pull request whose merge into `branch` comes to what was foreseen. It names no commit that moves by itself,
+/// The comment on a pull request whose merge into `branch` comes to what was foreseen. It names no commit that moves by itself,
 /// so that it stays as it is as long as the plan does.
-pub fn comment(marker: &str, branch: &str, head: &CommitId, foreseen: &Foreseen) -> String {
+pub fn comment(branch: &str, head: &CommitId, foreseen: &Foreseen) -> String {
     let what = format!("Merging {} into {}", code(head.short()), code(branch));
     let told = match foreseen {
         Foreseen::Conflicts(files) => {
@@ -52,9 +52,7 @@ pub fn comment(marker: &str, branch: &str, head: &CommitId, foreseen: &Foreseen)
         Foreseen::Refused(reason) => format!("{what} would be refused: {}\n", code(reason)),
         Foreseen::Planned(plan, warnings) => planned(&what, plan, warnings),
     };
-    format!(
-        "{marker}\n### The plan of merging this\n\n{told}\nNothing of it has run. This comment follows the pull request.\n"
-    )
+    format!("### The plan of merging this\n\n{told}\nNothing of it has run. This comment follows the pull request.\n")
 }
 
 /// The status of the pull request's head.

@@ -1,4 +1,4 @@
-//! What merging a pull request would do, told in it by a real daemon on a small Gitea.
+//! What merging a pull request would do, told in it by a real daemon on a small host.
 
 use std::sync::Arc;
 
@@ -6,10 +6,9 @@ use launchway::clock::SystemClock;
 use launchway::plan::build::effect;
 use launchway::store::ReadStore as _;
 use launchway::store::sqlite::SqliteStore;
-use serde_json::json;
 
-use crate::daemon_edges::gitea::Gitea;
-use crate::support::daemon::{World, config, eventually, hook, private, repository};
+use crate::daemon_edges::hosting::{Hosting, Kind};
+use crate::support::daemon::{World, config, eventually, hook};
 use crate::support::git_http::GitHttp;
 
 /// A name with a generated value in it.
@@ -31,36 +30,26 @@ fn web(variable: &str) -> String {
 }
 
 /// A pull request that changes some files of the branch that is watched, or what one brings now.
-fn open(world: &World, host: &Gitea, number: u64, is_fork: bool, files: &[(&str, &str)]) -> String {
+fn open(world: &World, host: &Hosting, number: u64, is_fork: bool, files: &[(&str, &str)]) -> String {
     world.git.git(&["checkout", "-q", "-B", "topic", "origin/main"]);
-    let head = world.git.commit_files(files);
-    world.git.git(&["push", "-q", "-f", "origin", &format!("topic:refs/pull/{number}/head")]);
+    world.git.commit_files(files);
+    let head = host.open(world, number, is_fork);
     world.git.git(&["checkout", "-q", "-B", "main", "origin/main"]);
-    let mut hosted = host.hosted();
-    hosted.pulls.retain(|pull| pull["number"] != number);
-    hosted.pulls.push(json!({
-        "number": number, "html_url": format!("https://git.example/pulls/{number}"), "state": "open",
-        "head": {"ref": "topic", "sha": head, "repo_id": if is_fork { 2 } else { 1 }},
-        "base": {"ref": "main", "repo_id": 1},
-    }));
-    drop(hosted);
     world.tell(&["sync"]);
     head
 }
 
 #[test]
 fn a_pull_request_tells_the_plan_of_its_merge_result_and_merging_it_has_that_plan() {
+    for kind in Kind::ALL {
+        tells_the_plan(kind);
+    }
+}
+
+fn tells_the_plan(kind: Kind) {
     let world = World::new(&[]);
-    let (host, server) = (Gitea::start(), GitHttp::start(world.git.root()));
-    let token = world.git.path("token");
-    private(&token, "d8a1c2e3f4051627384950617283940516273849\n");
-    let more = [
-        format!("forge: {{kind: gitea, url: 'http://{}'}}", host.address),
-        format!("credentials: {{tokenFile: {}}}", token.display()),
-        "notes: true".to_owned(),
-    ];
-    let more: Vec<&str> = more.iter().map(String::as_str).collect();
-    world.configure(&repository("shop", &server.url("moody/origin.git"), &more));
+    let (host, server, [success, broken]) = (Hosting::start(kind), GitHttp::start(world.git.root()), kind.states());
+    host.configure(&world, &server.url("moody/origin.git"), &[]);
     let base = world.git.push_files(&[("web.yaml", &web("1")), ("readme", "1")]);
     world.start();
     world.status(&base, "launchway/default", "success");
@@ -68,19 +57,20 @@ fn a_pull_request_tells_the_plan_of_its_merge_result_and_merging_it_has_that_pla
     let first = open(&world, &host, 7, false, &[("web.yaml", &web("2"))]);
     eventually("a comment", || host.comment(7).contains(&first[..7]));
     let told = host.comment(7);
-    for expected in
-        ["<!-- launchway/plan ", "**`default`**, with the push", "deploy `DeploymentConfig/web`", "runs `pre (Abort)"]
-    {
+    assert!(told.starts_with(&kind.hidden("launchway/plan ")), "{kind:?}: {told}");
+    for expected in ["**`default`**, with the push", "deploy `DeploymentConfig/web`", "runs `pre (Abort)"] {
         assert!(told.contains(expected), "{expected}: {told}");
     }
-    eventually("a status", || host.plan_status(&first) == "success merging it: default: 1 deploy");
+    eventually("a status", || host.plan_status(&first) == format!("{success} merging it: default: 1 deploy"));
     let config = &world.json(&["get", "dc", "web"])["items"][0];
     assert_eq!(config["serving"]["version"], 1, "nothing of it runs");
 
     // A fork's files are read, and that is all.
     let forked = open(&world, &host, 8, true, &[("web.yaml", &web("3").replace("replicas: 1", "replicas: many"))]);
     eventually("a problem", || host.comment(8).contains("web.yaml:5:13: error"));
-    eventually("an error", || host.plan_status(&forked).starts_with("error merging it: 1 problem: web.yaml:5:13"));
+    eventually("an error", || {
+        host.plan_status(&forked).starts_with(&format!("{broken} merging it: 1 problem: web.yaml:5:13"))
+    });
 
     // What a template generates is shown to nobody who could not push.
     for (number, is_fork) in [(9, false), (10, true)] {
@@ -101,7 +91,7 @@ fn a_pull_request_tells_the_plan_of_its_merge_result_and_merging_it_has_that_pla
 
     let second = open(&world, &host, 7, false, &[("web.yaml", &web("4"))]);
     eventually("the same comment tells the new plan", || host.comment(7).contains(&second[..7]));
-    eventually("a status", || host.plan_status(&second).starts_with("success"));
+    eventually("a status", || host.plan_status(&second).starts_with(success));
     assert_eq!(host.hosted().writes, writes + 2, "one comment and one status");
 
     world.stop();
@@ -126,15 +116,8 @@ fn a_pull_request_tells_the_plan_of_its_merge_result_and_merging_it_has_that_pla
 #[test]
 fn a_repository_whose_previews_are_off_tells_nothing_and_asks_for_nothing() {
     let world = World::new(&[]);
-    let (host, server) = (Gitea::start(), GitHttp::start(world.git.root()));
-    let token = world.git.path("token");
-    private(&token, "d8a1c2e3f4051627384950617283940516273849\n");
-    let forge = format!("forge: {{kind: gitea, url: 'http://{}'}}", host.address);
-    let credentials = format!("credentials: {{tokenFile: {}}}", token.display());
-    let configure = |previews: &str| {
-        let more = [&*forge, &*credentials, "notes: true", previews];
-        world.configure(&repository("shop", &server.url("moody/origin.git"), &more));
-    };
+    let (host, server) = (Hosting::start(Kind::Gitea), GitHttp::start(world.git.root()));
+    let configure = |previews: &str| host.configure(&world, &server.url("moody/origin.git"), &[previews]);
     configure("previews: false");
     let base = world.git.push_files(&[("web.yaml", &web("1")), ("readme", "1")]);
     world.start();

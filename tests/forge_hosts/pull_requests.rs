@@ -44,6 +44,10 @@ struct Dialect {
     /// The answer where there is one already.
     exists: (u16, &'static str),
     longest: usize,
+    /// Where the text of a comment is.
+    text: &'static str,
+    /// What something hidden stands in.
+    hidden: [&'static str; 2],
     shown: fn(&Value) -> Value,
     listed: fn(Vec<Value>) -> Value,
 }
@@ -70,6 +74,8 @@ fn dialect(kind: ForgeKind) -> Dialect {
         prefix: "",
         exists: (409, "pull request already exists for these targets"),
         longest: usize::MAX,
+        text: "/body",
+        hidden: ["<!-- ", " -->"],
         shown: |pull| {
             let branch = |name: &str| json!({"ref": pull[name], "repo_id": 1, "sha": crate::COMMIT});
             json!({
@@ -118,6 +124,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
             fields: ["/source/branch/name", "/destination/branch/name", "/title", "/description"],
             exists: (409, "there is one"),
             longest: 32_768,
+            text: "/content/raw",
             shown: |pull| {
                 let state = word(pull, "OPEN", "MERGED", "DECLINED");
                 json!({"id": pull["number"], "state": state, "links": {"html": {"href": pull["url"]}}})
@@ -132,11 +139,18 @@ fn dialect(kind: ForgeKind) -> Dialect {
             prefix: "refs/heads/",
             exists: (409, "com.atlassian.bitbucket.pull.DuplicatePullRequestException"),
             longest: 32_768,
+            text: "/text",
+            hidden: ["[//]: # (", ")"],
             shown: |pull| {
+                let side = |name: &str| {
+                    let (branch, repository) = (pull[name].as_str().unwrap(), json!({"id": 1, "slug": "shop"}));
+                    let id = format!("refs/heads/{branch}");
+                    json!({"id": id, "displayId": branch, "latestCommit": crate::COMMIT, "repository": repository})
+                };
                 json!({
                     "id": pull["number"], "version": pull["version"], "state": word(pull, "OPEN", "MERGED", "DECLINED"),
                     "reviewers": [{"user": {"name": "ann"}}], "links": {"self": [{"href": pull["url"]}]},
-                    "toRef": {"id": format!("refs/heads/{}", pull["base"].as_str().unwrap())},
+                    "fromRef": side("head"), "toRef": side("base"),
                 })
             },
             listed: values,
@@ -149,6 +163,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
             prefix: "refs/heads/",
             exists: (409, "TF401179: An active pull request for the source and target branch already exists."),
             longest: 4000,
+            text: "/comments/0/content",
             shown: |pull| {
                 let status = word(pull, "active", "completed", "abandoned");
                 json!({"pullRequestId": pull["number"], "status": status})
@@ -202,6 +217,7 @@ async fn start(kind: ForgeKind) -> (Host, Arc<dyn PullRequests>, TempDir) {
 fn permissions(dialect: Dialect) -> Router<Double> {
     let list = dialect.list.replace("%2F", "/");
     match (list.strip_suffix("/pulls"), list.strip_suffix("/merge_requests")) {
+        _ if is_data_center(&dialect) => Router::new().route("/rest/api/latest/users", get(users)),
         (Some(base), _) => Router::new().route(&format!("{base}/collaborators/{{login}}/permission"), get(permission)),
         (_, Some(base)) => Router::new().route(&format!("{base}/members/all/{{id}}"), get(member)),
         _ => Router::new(),
@@ -231,6 +247,22 @@ async fn member(State(double): State<Double>, Path(id): Path<u64>) -> Response {
     answered(&double, json!({"id": id, "username": username, "access_level": level, "state": state}))
 }
 
+/// Those who may do what is asked for, and have something in their names. A filter that it does not know it leaves out.
+async fn users(State(double): State<Double>, Query(query): Query<BTreeMap<String, String>>) -> Response {
+    let asked = |name: &str| query.get(name).map(String::as_str).unwrap_or_default();
+    let writes = asked("permission.1") == "REPO_WRITE"
+        && [asked("permission.1.projectKey"), asked("permission.1.repositorySlug")] == ["ACME", "shop"];
+    let all = [(3, "ann", true), (9, "hannah", true), (1, "root", true), (5, "none", false), (4, "ben", true)];
+    let all = &all[..if writes { 4 } else { 5 }];
+    let found = all.iter().filter(|(_, name, _)| name.contains(asked("filter")));
+    let shown = found.map(|(id, name, active)| json!({"id": id, "name": name, "slug": name, "active": active}));
+    answered(&double, json!({"values": shown.collect::<Value>(), "isLastPage": true}))
+}
+
+fn is_data_center(dialect: &Dialect) -> bool {
+    dialect.list.contains("pull-requests")
+}
+
 fn answered(double: &Double, told: Value) -> Response {
     match double.shared.world().faults.pop_front() {
         Some(Fault::Status(status)) => StatusCode::from_u16(status).unwrap().into_response(),
@@ -243,30 +275,60 @@ fn said(dialect: Dialect) -> Router<Double> {
     let list = dialect.list.replace("%2F", "/");
     match list.strip_suffix("/pulls") {
         Some(base) => Router::new().route(&format!("{base}/issues/comments/{{id}}"), any(edit)),
-        None => Router::new().route(&format!("{list}/{{number}}/notes/{{id}}"), any(edit_below)),
+        None => Router::new()
+            .route(&format!("{list}/{{number}}/notes/{{id}}"), any(edit_below))
+            .route(&format!("{list}/{{number}}/comments/{{id}}"), any(edit_below)),
     }
 }
 
-async fn edit_below(double: State<Double>, Path((_, id)): Path<(u64, u64)>, body: Json<Value>) -> Response {
+async fn edit_below(double: State<Double>, Path((_, id)): Path<(u64, u64)>, body: Option<Json<Value>>) -> Response {
     edit(double, Path(id), body).await
 }
 
-async fn edit(State(double): State<Double>, Path(id): Path<u64>, Json(body): Json<Value>) -> Response {
+/// A comment, or what it says from now on.
+async fn edit(State(double): State<Double>, Path(id): Path<u64>, body: Option<Json<Value>>) -> Response {
     let mut world = double.shared.world();
     let all = world.pulls.iter_mut().filter_map(|pull| pull["comments"].as_array_mut()).flatten();
     let Some(comment) = all.into_iter().find(|comment| comment["id"] == id) else {
         return StatusCode::NOT_FOUND.into_response();
     };
+    let Some(Json(body)) = body else { return Json(double.said(comment)).into_response() };
+    let is_data_center = is_data_center(&double.dialect);
     if comment["foreign"] == true {
-        return StatusCode::FORBIDDEN.into_response();
+        let why = json!({"errors": [{"exceptionName": "com.atlassian.bitbucket.AuthorisationException"}]});
+        let status = if is_data_center { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
+        return (status, Json(why)).into_response();
     }
-    comment["body"] = body["body"].clone();
-    Json(comment.clone()).into_response()
+    // Somebody is faster.
+    if let Some(times) = comment["moves"].as_u64().filter(|times| *times > 0) {
+        comment["moves"] = json!(times - 1);
+        comment["version"] = json!(comment["version"].as_u64().unwrap() + 1);
+    }
+    if is_data_center && body["version"] != comment["version"] {
+        return StatusCode::CONFLICT.into_response();
+    }
+    comment["body"] = body.pointer(double.dialect.text).cloned().unwrap();
+    comment["version"] = json!(comment["version"].as_u64().unwrap_or_default() + 1);
+    Json(double.said(comment)).into_response()
+}
+
+impl Double {
+    /// What is shown of a comment.
+    fn said(&self, comment: &Value) -> Value {
+        let (mut shown, text) = (json!({"id": comment["id"], "version": comment["version"]}), &comment["body"]);
+        match self.dialect.text {
+            "/content/raw" => shown["content"] = json!({"raw": text}),
+            "/comments/0/content" => shown["comments"] = json!([{"id": 1, "content": text}]),
+            field => shown[&field[1..]] = text.clone(),
+        }
+        shown
+    }
 }
 
 /// The open ones; those of the branches that are asked for, where the host filters. Gitea does not.
 async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String, String>>) -> Json<Value> {
-    let by_base = query.contains_key("per_page"); // the list of all
+    // the list of all
+    let by_base = query.contains_key("per_page") || query.get("direction").is_some_and(|it| it == "INCOMING");
     let asked: String = query.into_values().collect::<Vec<_>>().join(" ");
     let world = double.shared.world();
     let open = world.pulls.iter().filter(|pull| pull["state"] == "open");
@@ -316,8 +378,9 @@ async fn one(
     let mut world = double.shared.world();
     let Some(pull) = world.pulls.get_mut(number - 1) else { return StatusCode::NOT_FOUND.into_response() };
     if let Some(Json(body)) = body.filter(|_| method != axum::http::Method::GET) {
-        let is_data_center = double.dialect.list.contains("pull-requests");
-        if is_data_center && (body["version"] != pull["version"] || body["reviewers"][0]["user"]["name"] != "ann") {
+        if is_data_center(&double.dialect)
+            && (body["version"] != pull["version"] || body["reviewers"][0]["user"]["name"] != "ann")
+        {
             return StatusCode::CONFLICT.into_response();
         }
         let closes = [("state", "closed"), ("state_event", "close"), ("status", "abandoned")];
@@ -346,8 +409,9 @@ async fn beside(
     }
     let mut world = double.shared.world();
     let pull = &mut world.pulls[number - 1];
-    let is_data_center = double.dialect.list.contains("pull-requests");
-    if is_data_center && query.get("version").map(String::as_str) != Some(&*pull["version"].to_string()) {
+    if is_data_center(&double.dialect)
+        && query.get("version").map(String::as_str) != Some(&*pull["version"].to_string())
+    {
         return StatusCode::CONFLICT.into_response();
     }
     pull["state"] = json!("closed");
@@ -370,16 +434,27 @@ async fn comments(
         pull["comments"] = json!([]);
     }
     let all = pull["comments"].as_array_mut().unwrap();
-    if let Some(Json(mut body)) = body.filter(|_| method != axum::http::Method::GET) {
-        body["id"] = json!(70 + all.len());
-        all.push(body.clone());
+    if let Some(Json(body)) = body.filter(|_| method != axum::http::Method::GET) {
+        let text = body.pointer(double.dialect.text).cloned().unwrap();
+        let made = json!({"id": 70 + all.len(), "body": text, "version": 0});
+        all.push(made.clone());
         return match fault {
             Some(Fault::Lost) => StatusCode::BAD_GATEWAY.into_response(),
-            _ => (StatusCode::CREATED, Json(body)).into_response(),
+            _ => (StatusCode::CREATED, Json(double.said(&made))).into_response(),
         };
     }
+    let shown = all.iter().map(|comment| double.said(comment));
+    let shown: Vec<Value> = match is_data_center(&double.dialect) {
+        // among all that happened, the newest first
+        true => [json!({"id": 1, "action": "OPENED"})]
+            .into_iter()
+            .chain(shown.map(|comment| json!({"action": "COMMENTED", "comment": comment})))
+            .rev()
+            .collect(),
+        false => shown.collect(),
+    };
     let is_plain = double.dialect.list.ends_with("/pulls") || double.dialect.list.ends_with("/merge_requests");
-    Json(if is_plain { json!(all) } else { json!({"values": all, "value": all}) }).into_response()
+    Json(if is_plain { json!(shown) } else { json!({"values": shown, "value": shown}) }).into_response()
 }
 
 async fn label(State(double): State<Double>, Path(number): Path<usize>, Json(body): Json<Value>) -> Json<Value> {
@@ -437,7 +512,6 @@ async fn what_became_of_it_is_heard_and_another_one_follows_a_closed_one() {
 #[tokio::test]
 async fn one_that_is_not_needed_is_closed_with_a_comment_that_is_there_once() {
     let why = "`1234567` says something else than what failed.";
-    let fields = ["/body", "/content/raw", "/text", "/comments/0/content"];
     for kind in KINDS {
         let (host, opens, _folder) = start(kind).await;
         opens.open_or_update(&wanted("first")).await.unwrap();
@@ -452,8 +526,7 @@ async fn one_that_is_not_needed_is_closed_with_a_comment_that_is_there_once() {
             assert_eq!(opens.read(1).await.unwrap().unwrap().state, PullRequestState::Closed, "{kind:?}");
         }
         let comments = host.shared.world().pulls[0]["comments"].clone();
-        let told: Vec<&str> = fields.iter().filter_map(|field| comments[0].pointer(field)?.as_str()).collect();
-        assert_eq!((comments.as_array().map(Vec::len), told), (Some(1), vec![why]), "{kind:?}: {comments}");
+        assert_eq!((comments.as_array().map(Vec::len), &comments[0]["body"]), (Some(1), &json!(why)), "{kind:?}");
         // One that a person has closed or merged, and one that is gone, are left as they are.
         opens.close(9, why).await.unwrap();
         // A token that may not comment closes it all the same.
@@ -496,10 +569,11 @@ async fn who_may_write_is_what_the_host_tells_and_nothing_else_counts() {
 }
 
 /// Those whose pull requests are previewed.
-const PREVIEWED: [(ForgeKind, &str); 3] = [
+const PREVIEWED: [(ForgeKind, &str); 4] = [
     (ForgeKind::Gitea, "refs/pull/1/head"),
     (ForgeKind::Github, "refs/pull/1/head"),
     (ForgeKind::Gitlab, "refs/merge-requests/1/head"),
+    (ForgeKind::BitbucketDataCenter, "refs/pull-requests/1/from"),
 ];
 
 #[tokio::test]
@@ -522,19 +596,21 @@ async fn open_ones_are_listed_with_where_their_heads_are() {
 
 #[tokio::test]
 async fn one_comment_says_the_newest_and_nobody_elses_is_changed() {
-    const MARKER: &str = "<!-- marker -->";
+    const MARKER: &str = "launchway/plan 1a2b";
     for (kind, _) in PREVIEWED {
         let (host, says, _folder) = start(kind).await;
-        let forged = json!({"id": 7, "body": format!("{MARKER}\nmine"), "foreign": true});
+        let [before, behind] = dialect(kind).hidden;
+        let text = |what: &str| format!("{before}{MARKER}{behind}\n{what}");
+        let forged = json!({"id": 7, "body": text("mine"), "foreign": true, "version": 0});
         says.open_or_update(&wanted("first")).await.unwrap();
-        host.shared.world().pulls[0]["comments"] = json!([{"id": 6, "body": "looks good"}, forged.clone()]);
+        host.shared.world().pulls[0]["comments"] =
+            json!([{"id": 6, "body": "looks good", "version": 0}, forged.clone()]);
         let said = || host.shared.world().pulls[0]["comments"].clone();
-        let text = |what: &str| format!("{MARKER}\n{what}");
         host.fail_next([Fault::Lost]);
-        let failure = says.say(1, None, None, MARKER, text("first")).await.unwrap_err();
+        let failure = says.say(1, None, None, MARKER, "first").await.unwrap_err();
         assert_eq!(failure.class(), Class::Transient, "{kind:?}: {failure:?}");
-        let id = says.say(1, None, None, MARKER, text("second")).await.unwrap();
-        assert_eq!(says.say(1, Some(id), None, MARKER, text("third")).await.unwrap(), id, "{kind:?}");
+        let id = says.say(1, None, None, MARKER, "second").await.unwrap();
+        assert_eq!(says.say(1, Some(id), None, MARKER, "third").await.unwrap(), id, "{kind:?}");
         let all = said();
         assert_eq!(
             (all.as_array().map(Vec::len), &all[1], &all[2]["body"]),
@@ -543,7 +619,7 @@ async fn one_comment_says_the_newest_and_nobody_elses_is_changed() {
         );
 
         host.shared.world().pulls[0]["comments"].as_array_mut().unwrap().pop();
-        let again = says.say(1, Some(id), None, MARKER, text("fourth")).await.unwrap();
+        let again = says.say(1, Some(id), None, MARKER, "fourth").await.unwrap();
         let all = said();
         assert_eq!(
             (all.as_array().map(Vec::len), &all[2]["body"], &all[2]["id"]),
@@ -551,4 +627,19 @@ async fn one_comment_says_the_newest_and_nobody_elses_is_changed() {
             "{kind:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_comment_that_somebody_else_changes_meanwhile_is_read_again() {
+    let (host, says, _folder) = start(ForgeKind::BitbucketDataCenter).await;
+    says.open_or_update(&wanted("first")).await.unwrap();
+    let id = says.say(1, None, None, "marker", "first").await.unwrap();
+    let moves = |times: usize| host.shared.world().pulls[0]["comments"][0]["moves"] = json!(times);
+    moves(2);
+    assert_eq!(says.say(1, Some(id), None, "marker", "second").await.unwrap(), id);
+    assert_eq!(host.shared.world().pulls[0]["comments"][0]["body"], "[//]: # (marker)\nsecond");
+    moves(9);
+    let failure = says.say(1, Some(id), None, "marker", "third").await.unwrap_err();
+    assert_eq!(failure.class(), Class::Transient, "{failure:?}");
+    assert_eq!(host.shared.world().pulls[0]["comments"].as_array().map(Vec::len), Some(1));
 }

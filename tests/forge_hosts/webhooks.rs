@@ -547,7 +547,11 @@ async fn one_tells_of_pull_requests_and_comments_where_those_are_looked_at() {
         (ForgeKind::Gitlab, pulls, vec!["push_events", "merge_requests_events"]),
         (ForgeKind::Gitlab, comments, vec!["push_events", "note_events"]),
         (ForgeKind::Bitbucket, both, vec!["repo:push"]),
-        (ForgeKind::BitbucketDataCenter, both, vec!["repo:refs_changed"]),
+        (
+            ForgeKind::BitbucketDataCenter,
+            both,
+            vec!["repo:refs_changed", "pr:opened", "pr:from_ref_updated", "pr:modified", "pr:comment:added"],
+        ),
         (ForgeKind::Azure, both, vec!["git.push"]),
     ] {
         let (host, hooks, _folder) = start(kind).await;

@@ -14,8 +14,19 @@ use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
+    Ask, Comment, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
 };
+use crate::forge::text::Hidden;
+use crate::model::comment::Author;
+use crate::model::ids::CommitId;
+use crate::model::preview::OpenPullRequest;
+
+/// Pull requests of a page: as many as are looked at.
+const PAGE_SIZE: &str = "50";
+/// How often a comment is changed that somebody else changes meanwhile.
+const ATTEMPTS: usize = 3;
+/// The answers to changing a comment that is gone, somebody else's, or another one by now.
+const REFUSALS: &[(u16, &str)] = &[(401, "AuthorisationException"), (403, ""), (404, ""), (409, "")];
 
 /// The pull requests of a repository, with an HTTP access token.
 ///
@@ -61,9 +72,53 @@ struct Link {
 }
 
 #[derive(Debug, Deserialize)]
-struct Page {
+struct Page<T> {
+    #[serde(default = "Vec::new")]
+    values: Vec<T>,
+}
+
+/// One of the list.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    id: u64,
+    from_ref: Side,
+    to_ref: Side,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Side {
+    display_id: String,
+    latest_commit: String,
+    repository: Repository,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct Repository {
+    id: u64,
+}
+
+/// Something that happened to a pull request.
+#[derive(Debug, Deserialize)]
+struct Activity {
+    comment: Option<Said>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Said {
+    id: u64,
+    version: u64,
     #[serde(default)]
-    values: Vec<Pull>,
+    text: String,
+}
+
+/// Somebody who may do what was asked for.
+#[derive(Debug, Deserialize)]
+struct User {
+    id: u64,
+    name: String,
+    active: bool,
 }
 
 impl DataCenterPulls {
@@ -91,7 +146,7 @@ impl PullRequestApi for DataCenterPulls {
     async fn find(&self, ask: Ask<'_>, wanted: &PullRequest) -> Result<Option<Known>> {
         let at = full(&wanted.head);
         let url = asking(self.url(&[]), &[("state", "OPEN"), ("direction", "OUTGOING"), ("at", &at)]);
-        let pulls = ask.get::<Page>(url).await?.map(|page| page.values).unwrap_or_default();
+        let pulls = ask.get::<Page<Pull>>(url).await?.map(|page| page.values).unwrap_or_default();
         Ok(pulls.into_iter().find(|pull| pull.to_ref.id == full(&wanted.base)).map(known))
     }
 
@@ -123,6 +178,41 @@ impl PullRequestApi for DataCenterPulls {
         ask.write::<Value>(Method::POST, url, &json!({}), &[(409, "")]).await?.map(drop).ok_or_else(moved)
     }
 
+    /// What a pull request brings is in the repository itself, also where it comes from a fork.
+    async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
+        let at = full(base);
+        let query =
+            [("state", "OPEN"), ("direction", "INCOMING"), ("at", &*at), ("order", "NEWEST"), ("limit", PAGE_SIZE)];
+        let pulls: Option<Page<Listed>> = ask.get(asking(self.url(&[]), &query)).await?;
+        let open = |Listed { id, from_ref: from, to_ref: to }: Listed| OpenPullRequest {
+            number: id,
+            is_fork: from.repository != to.repository,
+            head: CommitId::new(from.latest_commit),
+            branch: from.display_id,
+            reference: format!("refs/pull-requests/{id}/from"),
+        };
+        Ok(pulls.into_iter().flat_map(|page| page.values).map(open).collect())
+    }
+
+    /// Asks for those who may write, by themselves or by a group. Bitbucket leaves out filters that it does not know; this one is
+    /// known to every version that signs its calls.
+    async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {
+        let rights = "a token of a licensed person may ask, where one of the repository may not";
+        let ask = Ask { words: Words { rights, ..ask.words }, ..ask };
+        let repository = &self.settings.repository;
+        let query = [
+            ("permission.1", "REPO_WRITE"),
+            ("permission.1.projectKey", &*repository.owner),
+            ("permission.1.repositorySlug", &*repository.name),
+            ("filter", &*author.login),
+            ("limit", "1000"),
+        ];
+        let users = asking(repository.api(["rest", "api", "latest", "users"]), &query);
+        let users: Option<Page<User>> = ask.get(users).await?;
+        let is_author = |user: User| user.id == author.id && user.name == author.login && user.active;
+        Ok(users.into_iter().flat_map(|page| page.values).any(is_author))
+    }
+
     /// There are comments among all that happened to it.
     fn comments(&self, number: u64) -> [Url; 2] {
         let number = number.to_string();
@@ -131,6 +221,34 @@ impl PullRequestApi for DataCenterPulls {
 
     fn comment(&self, text: &str) -> Value {
         json!({"text": text})
+    }
+
+    fn hidden(&self) -> Hidden {
+        Hidden::Address
+    }
+
+    async fn said(&self, ask: Ask<'_>, url: Url) -> Result<Vec<Comment>> {
+        let happened: Option<Page<Activity>> = ask.get(url).await?;
+        let said = happened.into_iter().flat_map(|page| page.values).filter_map(|activity| activity.comment);
+        Ok(said.map(|said| Comment { id: said.id, body: said.text }).collect())
+    }
+
+    /// A version that is not the newest is refused: then the comment is read again.
+    async fn edit(&self, ask: Ask<'_>, number: u64, id: u64, text: &str) -> Result<bool> {
+        let url = self.url(&[&number.to_string(), "comments", &id.to_string()]);
+        let mut refused = None;
+        for _attempt in 0..ATTEMPTS {
+            let said: Option<Said> = ask.get(url.clone()).await?;
+            let Some(version) = said.map(|said| said.version).filter(|version| Some(*version) != refused) else {
+                return Ok(false);
+            };
+            let body = json!({"text": text, "version": version});
+            if ask.tell(Method::PUT, url.clone(), &body, REFUSALS).await?.is_some() {
+                return Ok(true);
+            }
+            refused = Some(version);
+        }
+        Err(Failure::transient("somebody else changes the comment at the same time"))
     }
 }
 

@@ -50,6 +50,14 @@ impl WebhookApi for DataCenterHooks {
         &["repo:refs_changed"]
     }
 
+    fn pulls(&self) -> &'static [&'static str] {
+        &["pr:opened", "pr:from_ref_updated", "pr:modified"]
+    }
+
+    fn comments(&self) -> &'static [&'static str] {
+        &["pr:comment:added"]
+    }
+
     fn chosen(&self) -> &'static [&'static str] {
         &["pr:merged"]
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::forge::webhook::{
     Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Written, branch, commit, number,
-    single_ref, text,
+    single_ref, text, time,
 };
 
 /// How GitLab calls. It sends the secret itself, or signs as Standard Webhooks do if it was given a signing token. It
@@ -34,10 +34,10 @@ fn note(payload: &Value) -> Written<'_> {
         is_by_program: login.is_some_and(is_of_token)
             || payload.pointer("/object_attributes/system").and_then(Value::as_bool) != Some(false),
         id: number(payload, "/object_attributes/id"),
-        repository: text(payload, "/project/path_with_namespace"),
+        repository: text(payload, "/project/path_with_namespace").map(str::to_owned),
         login,
         author,
-        at: text(payload, "/object_attributes/created_at"),
+        at: time(payload, "/object_attributes/created_at"),
         text: text(payload, "/object_attributes/note"),
     }
 }
@@ -78,7 +78,7 @@ mod tests {
         let told = note(&payload);
         assert!(told.is_new && !told.is_by_program, "{told:?}");
         assert_eq!((told.pull, told.id, told.author, told.login), (Some(7), Some(12), Some(3), Some("ann")));
-        assert_eq!((told.repository, told.text), (Some("acme/web/shop"), Some("/launchway retry web")));
+        assert_eq!((told.repository.as_deref(), told.text), (Some("acme/web/shop"), Some("/launchway retry web")));
         let with = |pointer: &str, value: Value| {
             let mut changed = payload.clone();
             *changed.pointer_mut(pointer).unwrap() = value;

@@ -4,13 +4,14 @@
 use serde_json::Value;
 
 use crate::clock::from_rfc3339;
-use crate::forge::text::one_line;
+use crate::forge::text::{Hidden, one_line};
 use crate::model::comment::{Author, Comment};
+use crate::model::time::Timestamp;
 
 /// What a command begins with.
 const WORD: &str = "/launchway";
-/// What all comments of launchway's own begin with.
-const OWN: &str = "<!-- launchway/";
+/// What is hidden at the beginning of all comments of launchway's own.
+const OWN: &str = "launchway/";
 /// The longest comment that is read, in bytes: GitHub has no longer ones.
 const LONGEST: usize = 65_536;
 /// The longest command, in characters: a longer one is cut, and refused where it is read.
@@ -21,17 +22,17 @@ const MOST_LINES: usize = 20;
 const LONGEST_NAME: usize = 255;
 
 /// A comment in the words of its host.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::forge) struct Written<'a> {
     pub(in crate::forge) is_new: bool,
-    /// The pull request that it is on, if it is on one.
+    /// The pull request that it is on, if it is on one as a whole.
     pub(in crate::forge) pull: Option<u64>,
     pub(in crate::forge) is_by_program: bool,
     pub(in crate::forge) id: Option<u64>,
-    pub(in crate::forge) repository: Option<&'a str>,
+    pub(in crate::forge) repository: Option<String>,
     pub(in crate::forge) login: Option<&'a str>,
     pub(in crate::forge) author: Option<u64>,
-    pub(in crate::forge) at: Option<&'a str>,
+    pub(in crate::forge) at: Option<Timestamp>,
     pub(in crate::forge) text: Option<&'a str>,
 }
 
@@ -58,6 +59,11 @@ pub(in crate::forge) fn number(payload: &Value, pointer: &str) -> Option<u64> {
     payload.pointer(pointer)?.as_u64()
 }
 
+/// The time at a pointer.
+pub(in crate::forge) fn time(payload: &Value, pointer: &str) -> Option<Timestamp> {
+    from_rfc3339(&text(payload, pointer)?.replacen(" UTC", "Z", 1))
+}
+
 /// A comment in the words of GitHub, which Gitea and its relatives share. A program has no number, or says that it is one.
 pub(in crate::forge) fn in_words_of_github(payload: &Value) -> Written<'_> {
     let is_pull = payload.pointer("/issue/pull_request").is_some_and(Value::is_object)
@@ -71,10 +77,10 @@ pub(in crate::forge) fn in_words_of_github(payload: &Value) -> Written<'_> {
             || author.is_none_or(|id| id == 0)
             || login.is_some_and(|login| login.ends_with("[bot]")),
         id: number(payload, "/comment/id"),
-        repository: text(payload, "/repository/full_name"),
+        repository: text(payload, "/repository/full_name").map(str::to_owned),
         login,
         author,
-        at: text(payload, "/comment/created_at"),
+        at: time(payload, "/comment/created_at"),
         text: text(payload, "/comment/body"),
     }
 }
@@ -87,12 +93,12 @@ pub(super) fn comment(written: Written<'_>) -> Result<Comment, String> {
     if !written.is_new {
         return Err("the comment is not a new one".to_owned());
     }
-    let Some(pull) = written.pull else { return Err("the comment is on no pull request".to_owned()) };
+    let Some(pull) = written.pull else { return Err("the comment is on no pull request as a whole".to_owned()) };
     if written.is_by_program {
         return Err("the comment is by a program".to_owned());
     }
     let body = written.text.unwrap_or_default();
-    if body.trim_start().starts_with(OWN) {
+    if Hidden::found(body).is_some_and(|hidden| hidden.starts_with(OWN)) {
         return Err("the comment is launchway's own".to_owned());
     }
     if body.len() > LONGEST {
@@ -103,24 +109,23 @@ pub(super) fn comment(written: Written<'_>) -> Result<Comment, String> {
         return Err(format!("no line of the comment begins with `{WORD}`"));
     }
     let missing = |what: &str| format!("the call does not say {what}");
-    let at = written.at.and_then(|at| from_rfc3339(&at.replacen(" UTC", "Z", 1)));
     let login = written.login.filter(|login| login.split('/').count() == 1 && is_path(login));
     let author = login.zip(written.author).map(|(login, id)| Author { login: login.to_owned(), id });
-    let repository = written.repository.filter(|path| is_path(path)).map(str::to_owned);
+    let repository = written.repository.filter(|path| is_path(path));
     Ok(Comment {
         id: written.id.ok_or_else(|| missing("which comment it is"))?,
         pull,
         repository: repository.ok_or_else(|| missing("in which repository the comment is"))?,
         author: author.ok_or_else(|| missing("who wrote the comment"))?,
-        at: at.ok_or_else(|| missing("when the comment was written"))?,
+        at: written.at.ok_or_else(|| missing("when the comment was written"))?,
         commands,
     })
 }
 
 /// Whether something may be the path of a repository, or the name of a person.
 fn is_path(path: &str) -> bool {
-    let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let is_name = |name: &str| name.bytes().all(is_of_names) && name.bytes().any(|byte| byte != b'.');
+    let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let is_name = |name: &str| name.bytes().all(is_of_names) && name.bytes().any(|byte| !b".~".contains(&byte));
     path.len() <= LONGEST_NAME && path.split('/').all(is_name)
 }
 
@@ -289,8 +294,8 @@ mod tests {
             ("/action", json!("edited"), "the comment is not a new one"),
             ("/action", json!("deleted"), "the comment is not a new one"),
             ("/action", Value::Null, "the comment is not a new one"),
-            ("/issue/pull_request", Value::Null, "the comment is on no pull request"),
-            ("/issue/number", json!("7"), "the comment is on no pull request"),
+            ("/issue/pull_request", Value::Null, "the comment is on no pull request as a whole"),
+            ("/issue/number", json!("7"), "the comment is on no pull request as a whole"),
             ("/comment/user/type", json!("Bot"), "the comment is by a program"),
             ("/comment/user/login", json!("ci[bot]"), "the comment is by a program"),
             ("/comment/user/id", json!(-2), "the comment is by a program"),
@@ -312,6 +317,11 @@ mod tests {
             (
                 "/comment/body",
                 json!("<!-- launchway/answer -->\n/launchway retry web"),
+                "the comment is launchway's own",
+            ),
+            (
+                "/comment/body",
+                json!("[//]: # (launchway/plan 1a2b)\n/launchway retry web"),
                 "the comment is launchway's own",
             ),
             ("/comment/body", json!(long), "the comment has more than 65536 bytes"),

@@ -13,9 +13,11 @@ const KEY_LIMIT: usize = 10_000;
 const ITEMS_KEPT: usize = 1_000;
 
 /// The keys whose values are kept, wherever they are: all that any host says about refs, commits and comments.
-const KEPT: [&str; 65] = [
+const KEPT: [&str; 71] = [
     "action",
     "after",
+    "anchor",
+    "author",
     "author_id",
     "base",
     "before",
@@ -25,6 +27,7 @@ const KEPT: [&str; 65] = [
     "comment",
     "commitId",
     "created",
+    "createdDate",
     "created_at",
     "deleted",
     "destination",
@@ -37,6 +40,7 @@ const KEPT: [&str; 65] = [
     "iid",
     "is_pull",
     "issue",
+    "key",
     "lastMergeCommit",
     "last_commit",
     "login",
@@ -69,11 +73,13 @@ const KEPT: [&str; 65] = [
     "ref_type",
     "repository",
     "resource",
+    "slug",
     "status",
     "system",
     "target",
     "targetRefName",
     "target_branch",
+    "text",
     "toHash",
     "toRef",
     "type",

@@ -15,7 +15,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 pub use comment::Comments;
-pub(in crate::forge) use comment::{Written, in_words_of_github, number, text};
+pub(in crate::forge) use comment::{Written, in_words_of_github, number, text, time};
 pub use happened::Merges;
 pub(in crate::forge) use happened::{Merge, branch, closed_as_merged};
 pub use json::Malformed;
