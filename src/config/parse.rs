@@ -248,10 +248,14 @@ fn refuse_vain_commands(field: &Field<'_>, settings: &RepositorySettings) {
     }
     let is_read = matches!(
         settings.host(),
-        ForgeKind::Gitea | ForgeKind::Github | ForgeKind::Gitlab | ForgeKind::BitbucketDataCenter
+        ForgeKind::Gitea
+            | ForgeKind::Github
+            | ForgeKind::Gitlab
+            | ForgeKind::Bitbucket
+            | ForgeKind::BitbucketDataCenter
     );
     if !is_read {
-        let message = "comments are read from GitHub, GitLab, Gitea, Forgejo and Bitbucket Data Center alone";
+        let message = "comments are read from GitHub, GitLab, Gitea, Forgejo and Bitbucket alone";
         field.error("invalid", message, "name the host with `forge: {kind: …}`, or leave `commands` out");
     } else if settings.webhook.is_empty() {
         let message = "comments come by webhook, and there is no secret for one";

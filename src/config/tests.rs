@@ -202,11 +202,8 @@ fn one_value_at_a_time() {
         ("access: {socketGroup: 998}".to_owned(), "put text in quotes"),
         ("access: {socketGroups: [ops]}".to_owned(), "did you mean `socketGroup`"),
         ("repositories: {}".to_owned(), "should be a list"),
-        (
-            repository("commands: true"),
-            "comments are read from GitHub, GitLab, Gitea, Forgejo and Bitbucket Data Center alone",
-        ),
-        (repository("commands: true, forge: {kind: bitbucket}"), "comments are read from"),
+        (repository("commands: true"), "comments are read from GitHub, GitLab, Gitea, Forgejo and Bitbucket alone"),
+        (repository("commands: true, forge: {kind: azure}"), "comments are read from"),
         (repository("commands: true, forge: {kind: gitea}"), "comments come by webhook"),
         (repository("deployments: true"), "deployments are shown on GitHub and GitLab alone"),
         (repository("deployments: true, forge: {kind: gitea}"), "deployments are shown on GitHub and GitLab alone"),

@@ -343,7 +343,7 @@ not carried out: nothing is under way of `web`
             id: 12,
             pull: 7,
             repository: "acme/shop".to_owned(),
-            author: Author { login: "ann".to_owned(), id: 3 },
+            author: Author { login: "ann".to_owned(), id: "3".to_owned() },
             at: crate::model::time::Timestamp(0),
             commands: vec!["/launchway retry web".to_owned(); commands],
         };

@@ -104,27 +104,25 @@ impl WatchedPreviews {
         known: Option<&Preview>,
     ) -> Result<Preview> {
         let silent = silent(pull, base, known);
-        let merged = {
-            let (branch, base, pull) = (state.branch.clone(), base.clone(), pull.clone());
-            watcher.watched.ask(READING, move |watched| watched.merge_result(branch, &base, &pull)).await?
-        };
-        let Some((head, merged)) = merged else { return Ok(silent) };
-        let Some(foreseen) = self.foreseen(watcher, merged).await? else { return Ok(silent) };
+        let Some((head, foreseen)) = self.foreseen(watcher, state, base, pull).await? else { return Ok(silent) };
         let plan = match &foreseen {
             Foreseen::Planned(plan, _) => Some(effect(plan)),
-            Foreseen::Conflicts(_) | Foreseen::Broken(_) | Foreseen::Refused(_) => None,
+            Foreseen::Elsewhere | Foreseen::Conflicts(_) | Foreseen::Broken(_) | Foreseen::Refused(_) => None,
         };
         let status = status(&head, &foreseen);
         // Proposed rollbacks have their plan in their text.
         let is_own = !pull.is_fork && pull.branch.starts_with(BRANCHES);
         let text = (!is_own).then(|| comment(&state.branch, &head, &foreseen));
-        let told = digest::of(&serde_json::json!([head.as_str(), text, status.state.as_str(), status.description]));
+        let line = status.as_ref().map(|status| (status.state.as_str(), &status.description));
+        let told = digest::of(&serde_json::json!([head.as_str(), text, line]));
         let mut preview = Preview { head, plan, told: Some(told), ..silent };
         if known.is_some_and(|known| known.told == preview.told) {
             return Ok(preview);
         }
         // What stands on a revision of the branch that is watched is what became of it.
-        if self.driver.store.revision(&state.name, preview.head.as_str()).await?.is_none() {
+        if let Some(status) = status
+            && self.driver.store.revision(&state.name, preview.head.as_str()).await?.is_none()
+        {
             match host.statuses.write(&[status]).await.map_err(Refusal::into_failure) {
                 // Where the host takes no status, of a fork's commit for example, the comment tells.
                 Err(failure) if failure.class() == Class::Stalled => {
@@ -141,20 +139,33 @@ impl WatchedPreviews {
         Ok(preview)
     }
 
-    /// The plan of a merge result, by the function that plans a push; nothing, if there is nothing to merge.
-    async fn foreseen(&self, watcher: &Watcher, merged: MergeResult) -> Result<Option<Foreseen>> {
+    /// The head of one and what merging it comes to, by the function that plans a push; nothing, if there is nothing to merge.
+    async fn foreseen(
+        &self,
+        watcher: &Watcher,
+        state: &RepositoryState,
+        base: &CommitId,
+        pull: &OpenPullRequest,
+    ) -> Result<Option<(CommitId, Foreseen)>> {
+        let Some(reference) = pull.reference.clone() else {
+            return Ok(Some((pull.head.clone(), Foreseen::Elsewhere)));
+        };
+        let (branch, base, pull) = (state.branch.clone(), base.clone(), pull.clone());
+        let merged = move |watched: &Watched| watched.merge_result(branch, &base, &pull, &reference);
+        let Some((head, merged)) = watcher.watched.ask(READING, merged).await? else { return Ok(None) };
         let read = match merged {
             MergeResult::Contained => return Ok(None),
-            MergeResult::Conflicts(files) => return Ok(Some(Foreseen::Conflicts(files))),
+            MergeResult::Conflicts(files) => return Ok(Some((head, Foreseen::Conflicts(files)))),
             MergeResult::Read(read) => *read,
         };
         let warnings = read.problems.iter().filter(|problem| !problem.is_error()).map(ToString::to_string).collect();
         let (result, ..) = foresee(&self.driver, &watcher.watched, read, &Release::default(), |_| Ok(())).await?;
-        Ok(Some(match result {
+        let foreseen = match result {
             RevisionResult::Planned(plan) => Foreseen::Planned(plan, warnings),
             RevisionResult::Broken { problems } => Foreseen::Broken(problems),
             RevisionResult::Refused { reason } => Foreseen::Refused(reason),
-        }))
+        };
+        Ok(Some((head, foreseen)))
     }
 }
 
@@ -165,10 +176,11 @@ impl Watched {
         branch: String,
         base: &CommitId,
         pull: &OpenPullRequest,
+        reference: &str,
     ) -> Result<Option<(CommitId, MergeResult)>> {
         let remote = self.remote_at(branch);
         let most = pull.is_fork.then_some(FORK);
-        let head = self.mirror.fetch_pull(&remote, pull.number, &pull.reference, &pull.head, most)?;
+        let head = self.mirror.fetch_pull(&remote, pull.number, reference, &pull.head, most)?;
         let Some(head) = head else { return Ok(None) };
         let merge = || {
             let repository = self.mirror.open()?;

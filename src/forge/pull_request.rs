@@ -131,7 +131,7 @@ struct Person {
 impl Permission {
     /// Whether it is that of an author, and lets them write. GitHub's other roles show as the one of these that they extend.
     pub(super) fn lets_write(&self, author: &Author) -> bool {
-        let is_theirs = self.user.as_ref().is_some_and(|user| user.id == author.id);
+        let is_theirs = self.user.as_ref().is_some_and(|user| user.id.to_string() == author.id);
         is_theirs && ["write", "admin", "owner"].contains(&self.permission.as_str())
     }
 }

@@ -10,7 +10,7 @@ pub struct Author {
     /// By which people know them.
     pub login: String,
     /// The host's id of them.
-    pub id: u64,
+    pub id: String,
 }
 
 /// A new comment on a pull request with commands in it, as its host tells of it.

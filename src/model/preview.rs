@@ -12,14 +12,14 @@ pub const MOST: usize = 50;
 pub struct OpenPullRequest {
     /// Its number in the repository.
     pub number: u64,
-    /// What it brings.
+    /// What it brings; Bitbucket Cloud lists the first digits of its id alone.
     pub head: CommitId,
     /// The branch that this is on, in whichever repository.
     pub branch: String,
     /// Whether it may be of somebody who cannot push to the repository: from another one, as a rule.
     pub is_fork: bool,
-    /// Where the watched repository has it, such as `refs/pull/7/head`.
-    pub reference: String,
+    /// Where the watched repository has it, such as `refs/pull/7/head`; nothing, where another one has it alone.
+    pub reference: Option<String>,
 }
 
 /// What was told of a pull request.
@@ -43,7 +43,7 @@ pub struct Preview {
 impl Preview {
     /// Whether it is what there is to tell of a pull request that would be merged into `base`.
     pub fn is_of(&self, pull: &OpenPullRequest, base: &CommitId) -> bool {
-        self.number == pull.number && self.head == pull.head && &self.base == base
+        self.number == pull.number && self.head.is_named_by(Some(&pull.head)) && &self.base == base
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     fn pull(number: u64, head: &str) -> OpenPullRequest {
-        let reference = format!("refs/pull/{number}/head");
+        let reference = Some(format!("refs/pull/{number}/head"));
         OpenPullRequest { number, head: head.into(), branch: "topic".to_owned(), is_fork: false, reference }
     }
 
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn a_new_head_or_base_is_told_once() {
-        let known = [preview(1, "a", "base"), preview(2, "b", "base"), preview(3, "c", "older")];
-        let open = [pull(1, "a"), pull(2, "new"), pull(3, "c"), pull(4, "d")];
+        let known = [preview(1, "aaaaaaaa", "base"), preview(2, "bbbbbbbb", "base"), preview(3, "cccc", "older")];
+        let open = [pull(1, "aaaa"), pull(2, "new!"), pull(3, "cccc"), pull(4, "dddd")];
         let numbers = |base: &str| -> Vec<u64> {
             due(&open, &CommitId::from(base), &known).iter().map(|pull| pull.number).collect()
         };

@@ -22,6 +22,8 @@ const MOST_PROBLEMS: usize = 40;
 /// What merging a pull request would come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Foreseen {
+    /// It is in another repository alone, from which nothing is read.
+    Elsewhere,
     /// Both sides have changed these files differently.
     Conflicts(Vec<String>),
     /// The files would be broken; the problems, each on a line.
@@ -42,6 +44,11 @@ pub fn marker(seed: &Seed, repository: &RepositoryName, number: u64) -> String {
 pub fn comment(branch: &str, head: &CommitId, foreseen: &Foreseen) -> String {
     let what = format!("Merging {} into {}", code(head.short()), code(branch));
     let told = match foreseen {
+        Foreseen::Elsewhere => {
+            format!(
+                "{what} is not planned: it is in another repository, from which nothing is read. Bring it as a branch of this one.\n"
+            )
+        }
         Foreseen::Conflicts(files) => {
             let files = lines(files.iter().map(|file| code(file)));
             format!("{what} is not possible: both have changed\n\n{files}\nMerge {} into it first.\n", code(branch))
@@ -55,9 +62,10 @@ pub fn comment(branch: &str, head: &CommitId, foreseen: &Foreseen) -> String {
     format!("### The plan of merging this\n\n{told}\nNothing of it has run. This comment follows the pull request.\n")
 }
 
-/// The status of the pull request's head.
-pub fn status(head: &CommitId, foreseen: &Foreseen) -> CommitStatus {
+/// The status of the pull request's head, if that is known.
+pub fn status(head: &CommitId, foreseen: &Foreseen) -> Option<CommitStatus> {
     let (state, description) = match foreseen {
+        Foreseen::Elsewhere => return None,
         Foreseen::Conflicts(files) => {
             let first = files.first().map(String::as_str).unwrap_or_default();
             (StatusState::Failure, format!("cannot be merged: {} in conflict, such as {first}", counted(files.len())))
@@ -69,7 +77,7 @@ pub fn status(head: &CommitId, foreseen: &Foreseen) -> CommitStatus {
         }
     };
     let context = PLAN.to_owned();
-    CommitStatus { commit: head.clone(), context, state, description, path: None, attempt: 1 }
+    Some(CommitStatus { commit: head.clone(), context, state, description, path: None, attempt: 1 })
 }
 
 fn counted(files: usize) -> String {

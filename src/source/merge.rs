@@ -73,7 +73,7 @@ fn conflicts(index: &git2::Index) -> Result<Vec<String>, git2::Error> {
 impl Mirror {
     /// Brings the head of a pull request here, which the remote has under the name `reference`, and keeps it. Gives what it
     /// is there, which may be another one than `expected`; nothing, if the remote has it no longer. Nothing is transferred if
-    /// `expected` is here, and no more than `most` bytes if it is not.
+    /// `expected`, an id or its first digits, is here, and no more than `most` bytes if it is not.
     ///
     /// # Errors
     /// As [`Mirror::fetch`].
@@ -93,9 +93,9 @@ impl Mirror {
         let found = {
             let opened = self.open()?;
             let known = existing(opened.git.refname_to_id(&kept)).map_err(failed(describe))?;
-            let expected = oid(expected.as_str())?;
-            if known == Some(expected) && opened.git.find_commit(expected).is_ok() {
-                return Ok(Some(commit_id(expected)));
+            let known = known.filter(|known| opened.git.find_commit(*known).is_ok()).map(commit_id);
+            if let Some(known) = known.filter(|known| known.is_named_by(Some(expected))) {
+                return Ok(Some(known));
             }
             let found = self.bring(&opened.git, remote, reference, most)?;
             self.point(&opened.git, &kept, found).map_err(failed(describe))?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, patch, post};
+use axum::routing::{get, patch, post, put};
 use axum::{Json, Router};
 use launchway::clock::rfc3339;
 use launchway::model::time::Timestamp;
@@ -20,16 +20,18 @@ use crate::support::daemon::{World, private, repository};
 pub(crate) enum Kind {
     Gitea,
     DataCenter,
+    Cloud,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 2] = [Kind::Gitea, Kind::DataCenter];
+    pub(crate) const ALL: [Kind; 3] = [Kind::Gitea, Kind::DataCenter, Kind::Cloud];
 
     /// As configurations name it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Gitea => "gitea",
             Kind::DataCenter => "bitbucket-data-center",
+            Kind::Cloud => "bitbucket",
         }
     }
 
@@ -37,7 +39,7 @@ impl Kind {
     pub(crate) fn states(self) -> [&'static str; 2] {
         match self {
             Kind::Gitea => ["success", "error"],
-            Kind::DataCenter => ["SUCCESSFUL", "FAILED"],
+            Kind::DataCenter | Kind::Cloud => ["SUCCESSFUL", "FAILED"],
         }
     }
 
@@ -45,7 +47,7 @@ impl Kind {
     pub(crate) fn hidden(self, what: &str) -> String {
         match self {
             Kind::Gitea => format!("<!-- {what}"),
-            Kind::DataCenter => format!("[//]: # ({what}"),
+            Kind::DataCenter | Kind::Cloud => format!("[//]: # ({what}"),
         }
     }
 
@@ -54,6 +56,20 @@ impl Kind {
         match self {
             Kind::Gitea => format!("refs/pull/{number}/head"),
             Kind::DataCenter => format!("refs/pull-requests/{number}/from"),
+            Kind::Cloud => format!("refs/heads/topic-{number}"),
+        }
+    }
+
+    /// Whether the repository itself has what forks bring.
+    pub(crate) fn shows_forks(self) -> bool {
+        self != Kind::Cloud
+    }
+
+    /// As whom it knows somebody.
+    pub(crate) fn login(self, name: &str) -> String {
+        match self {
+            Kind::Gitea | Kind::DataCenter => name.to_owned(),
+            Kind::Cloud => format!("{name}-{}", &uuid(name)[1..9]),
         }
     }
 
@@ -62,6 +78,7 @@ impl Kind {
         match self {
             Kind::Gitea => comment["body"].clone(),
             Kind::DataCenter => comment["text"].clone(),
+            Kind::Cloud => comment["content"]["raw"].clone(),
         }
     }
 
@@ -70,6 +87,7 @@ impl Kind {
         match self {
             Kind::Gitea => json!({"id": said.id, "body": said.text}),
             Kind::DataCenter => json!({"id": said.id, "text": said.text, "version": said.version}),
+            Kind::Cloud => json!({"id": said.id, "content": {"raw": said.text}}),
         }
     }
 
@@ -92,6 +110,13 @@ impl Kind {
                     "toRef": side("main", "1111111111111111111111111111111111111111", 1),
                 })
             }
+            Kind::Cloud => json!({
+                "id": number, "state": "OPEN", "destination": {"branch": {"name": "main"}},
+                "source": {
+                    "branch": {"name": format!("topic-{number}")}, "commit": {"hash": head[..12]},
+                    "repository": {"full_name": if pull.is_fork { "ben/origin" } else { "moody/origin" }},
+                },
+            }),
         }
     }
 
@@ -100,6 +125,7 @@ impl Kind {
         Json(match self {
             Kind::Gitea => Value::Array(all),
             Kind::DataCenter => json!({"values": all, "isLastPage": true}),
+            Kind::Cloud => json!({"values": all, "pagelen": 50}),
         })
     }
 
@@ -127,20 +153,38 @@ impl Kind {
                     "comment": {"id": id, "version": 0, "text": text, "author": user, "createdDate": at.0},
                 })
             }
+            Kind::Cloud => {
+                let user = json!({"nickname": login, "uuid": uuid(login), "type": "user", "display_name": "A Person"});
+                json!({
+                    "actor": user, "repository": {"full_name": repository, "type": "repository"},
+                    "pullrequest": {"id": 7, "state": "OPEN"},
+                    "comment": {"id": id, "content": {"raw": text}, "user": user, "created_on": rfc3339(*at)},
+                })
+            }
         };
         let body = serde_json::to_vec(&body).unwrap();
         let words = match self {
             Kind::Gitea => ["x-gitea-event", "x-gitea-delivery", "x-gitea-signature", ""],
             Kind::DataCenter => ["x-event-key", "x-request-id", "x-hub-signature", "sha256="],
+            Kind::Cloud => ["x-event-key", "x-request-uuid", "x-hub-signature", "sha256="],
         };
-        let headers = vec![
+        let mut headers = vec![
             ("content-type", "application/json".to_owned()),
             (words[0], event(self, comment).to_owned()),
             (words[1], delivery.to_owned()),
             (words[2], format!("{}{}", words[3], sign(&body))),
         ];
+        if self == Kind::Cloud {
+            headers.push(("x-hook-uuid", "{1c1a9ae1-9d4d-4f0c-a7bc-000000000001}".to_owned()));
+        }
         (headers, body)
     }
+}
+
+/// Bitbucket Cloud's id of somebody.
+fn uuid(name: &str) -> String {
+    let digits: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("{{{digits:0<8}-8120-4f0c-a7bc-87800b9d6f70}}")
 }
 
 /// Its name for a call about a comment.
@@ -149,6 +193,8 @@ pub(crate) fn event(kind: Kind, comment: &Written) -> &'static str {
         Kind::Gitea => "issue_comment",
         Kind::DataCenter if comment.is_edited => "pr:comment:edited",
         Kind::DataCenter => "pr:comment:added",
+        Kind::Cloud if comment.is_edited => "pullrequest:comment_updated",
+        Kind::Cloud => "pullrequest:comment_created",
     }
 }
 
@@ -227,6 +273,7 @@ impl Hosting {
         let routes = match kind {
             Kind::Gitea => gitea(),
             Kind::DataCenter => data_center(),
+            Kind::Cloud => cloud(),
         };
         let app = routes.with_state(shared.clone());
         runtime.spawn(async move { axum::serve(listener, app).await });
@@ -306,6 +353,18 @@ fn data_center() -> Router<Shared> {
         .nest("/rest/api/latest/projects/moody/repos/origin", repository)
 }
 
+fn cloud() -> Router<Shared> {
+    let repository = Router::new()
+        .route("/pullrequests", get(pulls))
+        .route("/pullrequests/{number}/comments", get(comments).post(say))
+        .route("/pullrequests/{number}/comments/{id}", put(edit))
+        .route("/commit/{commit}/statuses", get(async || Json(json!({"values": []}))))
+        .route("/commit/{commit}/statuses/build", post(status));
+    Router::new()
+        .route("/2.0/workspaces/moody/permissions/repositories/origin", get(permissions))
+        .nest("/2.0/repositories/moody/origin", repository)
+}
+
 async fn pulls(State(shared): State<Shared>) -> Json<Value> {
     let hosted = shared.hosted();
     shared.kind.list(hosted.pulls.iter().map(|pull| shared.kind.pull(pull)).collect())
@@ -360,6 +419,17 @@ async fn users(State(shared): State<Shared>, Query(query): Query<Value>) -> Resp
     let filter = query["filter"].as_str().unwrap_or_default();
     let found = all.iter().filter(|(_, name)| name.contains(filter));
     let shown = found.map(|(id, name)| json!({"id": id, "name": name, "slug": name, "active": true, "type": "NORMAL"}));
+    shared.kind.list(shown.collect()).into_response()
+}
+
+/// What those may do who are asked for: `ann` may write, `ben` read.
+async fn permissions(State(shared): State<Shared>, Query(query): Query<Value>) -> Response {
+    if let Some(refusal) = asked(&shared) {
+        return refusal;
+    }
+    let all = [("ann", "write"), ("ben", "read")];
+    let found = all.iter().filter(|(name, _)| query["q"] == format!("user.uuid=\"{}\"", uuid(name)));
+    let shown = found.map(|(name, permission)| json!({"permission": permission, "user": {"uuid": uuid(name)}}));
     shared.kind.list(shown.collect()).into_response()
 }
 

@@ -125,9 +125,16 @@ fn dialect(kind: ForgeKind) -> Dialect {
             exists: (409, "there is one"),
             longest: 32_768,
             text: "/content/raw",
+            hidden: ["[//]: # (", ")"],
             shown: |pull| {
                 let state = word(pull, "OPEN", "MERGED", "DECLINED");
-                json!({"id": pull["number"], "state": state, "links": {"html": {"href": pull["url"]}}})
+                let source = json!({
+                    "branch": {"name": pull["head"]}, "commit": {"hash": crate::COMMIT[..12]},
+                    "repository": {"full_name": "Acme/Shop"},
+                });
+                json!({
+                    "id": pull["number"], "state": state, "links": {"html": {"href": pull["url"]}}, "source": source,
+                })
             },
             listed: values,
             ..gitea
@@ -217,6 +224,9 @@ async fn start(kind: ForgeKind) -> (Host, Arc<dyn PullRequests>, TempDir) {
 fn permissions(dialect: Dialect) -> Router<Double> {
     let list = dialect.list.replace("%2F", "/");
     match (list.strip_suffix("/pulls"), list.strip_suffix("/merge_requests")) {
+        _ if list.starts_with("/2.0/") => {
+            Router::new().route("/2.0/workspaces/acme/permissions/repositories/shop", get(most))
+        }
         _ if is_data_center(&dialect) => Router::new().route("/rest/api/latest/users", get(users)),
         (Some(base), _) => Router::new().route(&format!("{base}/collaborators/{{login}}/permission"), get(permission)),
         (_, Some(base)) => Router::new().route(&format!("{base}/members/all/{{id}}"), get(member)),
@@ -257,6 +267,14 @@ async fn users(State(double): State<Double>, Query(query): Query<BTreeMap<String
     let found = all.iter().filter(|(_, name, _)| name.contains(asked("filter")));
     let shown = found.map(|(id, name, active)| json!({"id": id, "name": name, "slug": name, "active": active}));
     answered(&double, json!({"values": shown.collect::<Value>(), "isLastPage": true}))
+}
+
+/// The most that each of those may do who are asked for.
+async fn most(State(double): State<Double>, Query(query): Query<BTreeMap<String, String>>) -> Response {
+    let all = [("3", "write"), ("1", "admin"), ("4", "read")];
+    let found = all.iter().filter(|(id, _)| query["q"] == format!("user.uuid=\"{id}\""));
+    let shown = found.map(|(id, permission)| json!({"permission": permission, "user": {"uuid": id, "type": "user"}}));
+    answered(&double, json!({"values": shown.collect::<Value>()}))
 }
 
 fn is_data_center(dialect: &Dialect) -> bool {
@@ -328,7 +346,9 @@ impl Double {
 /// The open ones; those of the branches that are asked for, where the host filters. Gitea does not.
 async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String, String>>) -> Json<Value> {
     // the list of all
-    let by_base = query.contains_key("per_page") || query.get("direction").is_some_and(|it| it == "INCOMING");
+    let by_base = query.contains_key("per_page")
+        || query.contains_key("sort")
+        || query.get("direction").is_some_and(|it| it == "INCOMING");
     let asked: String = query.into_values().collect::<Vec<_>>().join(" ");
     let world = double.shared.world();
     let open = world.pulls.iter().filter(|pull| pull["state"] == "open");
@@ -539,7 +559,7 @@ async fn one_that_is_not_needed_is_closed_with_a_comment_that_is_there_once() {
 
 #[tokio::test]
 async fn who_may_write_is_what_the_host_tells_and_nothing_else_counts() {
-    let author = |login: &str, id: u64| Author { login: login.to_owned(), id };
+    let author = |login: &str, id: u64| Author { login: login.to_owned(), id: id.to_string() };
     for kind in KINDS {
         let (host, tells, _folder) = start(kind).await;
         let ann = author("ann", 3);
@@ -569,10 +589,11 @@ async fn who_may_write_is_what_the_host_tells_and_nothing_else_counts() {
 }
 
 /// Those whose pull requests are previewed.
-const PREVIEWED: [(ForgeKind, &str); 4] = [
+const PREVIEWED: [(ForgeKind, &str); 5] = [
     (ForgeKind::Gitea, "refs/pull/1/head"),
     (ForgeKind::Github, "refs/pull/1/head"),
     (ForgeKind::Gitlab, "refs/merge-requests/1/head"),
+    (ForgeKind::Bitbucket, "refs/heads/launchway/rollback-web-1"),
     (ForgeKind::BitbucketDataCenter, "refs/pull-requests/1/from"),
 ];
 
@@ -584,10 +605,10 @@ async fn open_ones_are_listed_with_where_their_heads_are() {
         let listed = opens.open("main").await.unwrap();
         let expected = OpenPullRequest {
             number: 1,
-            head: crate::COMMIT.into(),
+            head: if kind == ForgeKind::Bitbucket { &crate::COMMIT[..12] } else { crate::COMMIT }.into(),
             branch: "launchway/rollback-web-1".to_owned(),
             is_fork: false,
-            reference: reference.to_owned(),
+            reference: Some(reference.to_owned()),
         };
         assert_eq!(listed, [expected], "{kind:?}");
         assert_eq!(opens.open("next").await.unwrap(), [], "{kind:?}");

@@ -546,7 +546,11 @@ async fn one_tells_of_pull_requests_and_comments_where_those_are_looked_at() {
         (ForgeKind::Github, both, vec!["push", "pull_request", "issue_comment"]),
         (ForgeKind::Gitlab, pulls, vec!["push_events", "merge_requests_events"]),
         (ForgeKind::Gitlab, comments, vec!["push_events", "note_events"]),
-        (ForgeKind::Bitbucket, both, vec!["repo:push"]),
+        (
+            ForgeKind::Bitbucket,
+            both,
+            vec!["repo:push", "pullrequest:created", "pullrequest:updated", "pullrequest:comment_created"],
+        ),
         (
             ForgeKind::BitbucketDataCenter,
             both,

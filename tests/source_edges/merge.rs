@@ -43,6 +43,8 @@ fn the_head_of_a_pull_request_is_fetched_and_merged_and_nothing_is_written() {
         assert_eq!(fetch(7, &head), Some(id(&head)));
         assert_eq!(fetch(8, &first), Some(id(&other)), "what is there, not what was expected");
         assert_eq!(fetch(9, &head), None);
+        let known = mirror.fetch_pull(&remote, 7, "refs/heads/none", &id(&head[..12]), None).expect("a look");
+        assert_eq!(known, Some(id(&head)), "what is here by its first digits is not asked for");
 
         let merged = {
             let repository = mirror.open().expect("open");

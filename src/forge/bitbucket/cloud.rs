@@ -46,11 +46,16 @@ pub(super) fn manners() -> Manners {
     }
 }
 
-/// An address below the repository's. The service has a host of its own for its API.
+/// An address below the repository's.
 pub(super) fn url<'a>(settings: &'a HostSettings, rest: impl IntoIterator<Item = &'a str>) -> Url {
     let repository = &settings.repository;
-    let head = ["2.0", "repositories", &repository.owner, &repository.name];
-    let mut url = repository.api(head.into_iter().chain(rest));
+    api(settings, ["repositories", &repository.owner, &repository.name].into_iter().chain(rest))
+}
+
+/// An address of its API, for which the service has a host of its own.
+pub(super) fn api<'a>(settings: &'a HostSettings, rest: impl IntoIterator<Item = &'a str>) -> Url {
+    let repository = &settings.repository;
+    let mut url = repository.api(["2.0"].into_iter().chain(rest));
     if repository.base.host_str().is_some_and(|host| host.eq_ignore_ascii_case("bitbucket.org")) {
         // The host is a valid one, and the scheme takes hosts.
         url.set_host(Some("api.bitbucket.org")).unwrap_or_default();

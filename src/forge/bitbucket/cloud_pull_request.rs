@@ -8,12 +8,21 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::cloud::{WORDS, manners, url};
+use super::cloud::{WORDS, api, manners, url};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
-use crate::forge::pull_request::{Ask, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking};
+use crate::forge::pull_request::{
+    Ask, Comment, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
+};
+use crate::forge::text::Hidden;
+use crate::model::comment::Author;
+use crate::model::ids::CommitId;
+use crate::model::preview::OpenPullRequest;
+
+/// Pull requests of a page: Bitbucket's own limit, and as many as are looked at.
+const PAGE_SIZE: &str = "50";
 
 /// The pull requests of a repository, with an access token of it.
 ///
@@ -48,9 +57,65 @@ struct Link {
 }
 
 #[derive(Debug, Deserialize)]
-struct Page {
+struct Page<T> {
+    #[serde(default = "Vec::new")]
+    values: Vec<T>,
+}
+
+/// One of the list.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    id: u64,
+    source: Side,
+}
+
+#[derive(Debug, Deserialize)]
+struct Side {
+    branch: Branch,
+    /// Nothing, if the branch was deleted.
+    commit: Option<Commit>,
+    /// Nothing, if the fork was deleted.
+    repository: Option<Repository>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Branch {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Commit {
+    /// The first digits of the id.
+    hash: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Repository {
+    full_name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Said {
+    id: u64,
+    content: Content,
+}
+
+#[derive(Debug, Deserialize)]
+struct Content {
     #[serde(default)]
-    values: Vec<Pull>,
+    raw: String,
+}
+
+/// What somebody may do, by themselves or by a group: the most of it.
+#[derive(Debug, Deserialize)]
+struct Permission {
+    permission: String,
+    user: User,
+}
+
+#[derive(Debug, Deserialize)]
+struct User {
+    uuid: String,
 }
 
 impl CloudPulls {
@@ -81,7 +146,7 @@ impl PullRequestApi for CloudPulls {
             wanted.head, wanted.base
         );
         let url = asking(self.url(&[]), &[("q", &query)]);
-        Ok(ask.get::<Page>(url).await?.and_then(|page| page.values.into_iter().next()).map(known))
+        Ok(ask.get::<Page<Pull>>(url).await?.and_then(|page| page.values.into_iter().next()).map(known))
     }
 
     /// Bitbucket Cloud has one for two branches: asked for another, it changes that one, or refuses.
@@ -107,7 +172,51 @@ impl PullRequestApi for CloudPulls {
 
     fn comments(&self, number: u64) -> [Url; 2] {
         let url = self.url(&[&number.to_string(), "comments"]);
-        [asking(url.clone(), &[("pagelen", "100")]), url]
+        [asking(url.clone(), &[("pagelen", "100"), ("sort", "-created_on")]), url]
+    }
+
+    async fn said(&self, ask: Ask<'_>, url: Url) -> Result<Vec<Comment>> {
+        let said: Option<Page<Said>> = ask.get(url).await?;
+        let comment = |said: Said| Comment { id: said.id, body: said.content.raw };
+        Ok(said.into_iter().flat_map(|page| page.values).map(comment).collect())
+    }
+
+    fn comment_at(&self, number: u64, id: u64) -> Option<(Method, Url)> {
+        Some((Method::PUT, self.url(&[&number.to_string(), "comments", &id.to_string()])))
+    }
+
+    fn hidden(&self) -> Hidden {
+        Hidden::Address
+    }
+
+    /// Bitbucket Cloud has no reference for a pull request: what comes from a fork is in the fork alone.
+    async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
+        let query = format!("state = \"OPEN\" AND destination.branch.name = \"{base}\"");
+        let query = [("q", &*query), ("sort", "-created_on"), ("pagelen", PAGE_SIZE)];
+        let pulls: Option<Page<Listed>> = ask.get(asking(self.url(&[]), &query)).await?;
+        let repository = &self.settings.repository;
+        let own = format!("{}/{}", repository.owner, repository.name);
+        let open = |Listed { id, source }: Listed| {
+            let is_fork = source.repository.is_none_or(|repository| !repository.full_name.eq_ignore_ascii_case(&own));
+            let reference = (!is_fork).then(|| full(&source.branch.name));
+            let (branch, head) = (source.branch.name, CommitId::new(source.commit?.hash));
+            Some(OpenPullRequest { number: id, head, branch, is_fork, reference })
+        };
+        Ok(pulls.into_iter().flat_map(|page| page.values).filter_map(open).collect())
+    }
+
+    /// Asks what somebody may do, by themselves or by a group.
+    async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {
+        let rights = "an access token of the workspace needs `Account: Read` and `Repositories: Admin`; one of the \
+                      repository may not ask";
+        let ask = Ask { words: Words { rights, ..ask.words }, ..ask };
+        let repository = &self.settings.repository;
+        let place = ["workspaces", &repository.owner, "permissions", "repositories", &repository.name];
+        let query = format!("user.uuid=\"{}\"", author.id);
+        let found: Option<Page<Permission>> = ask.get(asking(api(&self.settings, place), &[("q", &query)])).await?;
+        let lets_write =
+            |found: Permission| found.user.uuid == author.id && ["write", "admin"].contains(&found.permission.as_str());
+        Ok(found.into_iter().flat_map(|page| page.values).any(lets_write))
     }
 
     fn comment(&self, text: &str) -> Value {

@@ -47,6 +47,14 @@ impl WebhookApi for CloudHooks {
         &["repo:push"]
     }
 
+    fn pulls(&self) -> &'static [&'static str] {
+        &["pullrequest:created", "pullrequest:updated"]
+    }
+
+    fn comments(&self) -> &'static [&'static str] {
+        &["pullrequest:comment_created"]
+    }
+
     fn chosen(&self) -> &'static [&'static str] {
         &["pullrequest:fulfilled"]
     }

@@ -189,7 +189,7 @@ impl PullRequestApi for DataCenterPulls {
             is_fork: from.repository != to.repository,
             head: CommitId::new(from.latest_commit),
             branch: from.display_id,
-            reference: format!("refs/pull-requests/{id}/from"),
+            reference: Some(format!("refs/pull-requests/{id}/from")),
         };
         Ok(pulls.into_iter().flat_map(|page| page.values).map(open).collect())
     }
@@ -209,7 +209,7 @@ impl PullRequestApi for DataCenterPulls {
         ];
         let users = asking(repository.api(["rest", "api", "latest", "users"]), &query);
         let users: Option<Page<User>> = ask.get(users).await?;
-        let is_author = |user: User| user.id == author.id && user.name == author.login && user.active;
+        let is_author = |user: User| user.id.to_string() == author.id && user.name == author.login && user.active;
         Ok(users.into_iter().flat_map(|page| page.values).any(is_author))
     }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::forge::webhook::{
     Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Update, Written, branch, commit,
-    full_ref, number, reference, text,
+    full_ref, number, reference, text, time,
 };
 use crate::model::time::Timestamp;
 
@@ -15,8 +15,8 @@ const NONE: &str = "0000000000000000000000000000000000000000";
 pub(in crate::forge) const CLOUD: Dialect = Dialect {
     event: EventName::Header("x-event-key"),
     pushes: &["repo:push"],
-    pulls: &[],
-    comments: Comments::NONE,
+    pulls: &["pullrequest:created", "pullrequest:updated"],
+    comments: Comments { events: &["pullrequest:comment_created"], read: cloud_comment },
     tags: &[],
     merges: Merges { events: &["pullrequest:fulfilled"], read: cloud_merge },
     authentication: Authentication::Hmac { headers: &["x-hub-signature"], prefix: "sha256=" },
@@ -65,6 +65,30 @@ fn data_center(payload: &Value) -> Vec<Update> {
     changes.into_iter().flatten().map(update).collect()
 }
 
+/// A comment on a pull request. One on a line of a diff says on which; programs are no users.
+fn cloud_comment(payload: &Value) -> Written<'_> {
+    let is_inline = payload.pointer("/comment/inline").is_some_and(|inline| !inline.is_null());
+    let is_id = |id: &&str| id.bytes().all(|byte| byte.is_ascii_hexdigit() || b"{-}".contains(&byte));
+    let author = text(payload, "/comment/user/uuid").filter(is_id);
+    Written {
+        is_new: true,
+        pull: number(payload, "/pullrequest/id").filter(|_| !is_inline),
+        is_by_program: text(payload, "/comment/user/type") != Some("user"),
+        id: number(payload, "/comment/id"),
+        repository: text(payload, "/repository/full_name").map(str::to_owned),
+        login: author.and_then(|id| cloud_login(text(payload, "/comment/user/nickname").unwrap_or_default(), id)),
+        author: author.map(str::to_owned),
+        at: time(payload, "/comment/created_on"),
+        text: text(payload, "/comment/content/raw"),
+    }
+}
+
+/// By what people know somebody. Whoever likes a nickname may take it, so that the id has to tell the rest.
+fn cloud_login(nickname: &str, id: &str) -> Option<String> {
+    let name: String = nickname.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
+    Some(format!("{name}-{}", id.trim_start_matches('{').get(..8)?))
+}
+
 /// A comment on a pull request. One on a line of a diff has an anchor there.
 fn data_center_comment(payload: &Value) -> Written<'_> {
     let is_anchored = payload.pointer("/comment/anchor").is_some_and(|anchor| !anchor.is_null());
@@ -76,8 +100,8 @@ fn data_center_comment(payload: &Value) -> Written<'_> {
         is_by_program: text(payload, "/comment/author/type") != Some("NORMAL"),
         id: number(payload, "/comment/id"),
         repository: place.map(|(project, name)| format!("{project}/{name}")),
-        login: text(payload, "/comment/author/name"),
-        author: number(payload, "/comment/author/id"),
+        login: text(payload, "/comment/author/name").map(str::to_owned),
+        author: number(payload, "/comment/author/id").map(|id| id.to_string()),
         at: payload.pointer("/comment/createdDate").and_then(Value::as_i64).map(Timestamp),
         text: text(payload, "/comment/text"),
     }
@@ -120,7 +144,8 @@ mod tests {
         });
         let told = data_center_comment(&payload);
         assert!(told.is_new && !told.is_by_program, "{told:?}");
-        assert_eq!((told.pull, told.id, told.author, told.login), (Some(7), Some(12), Some(3), Some("ann")));
+        assert_eq!((told.pull, told.id), (Some(7), Some(12)));
+        assert_eq!((told.author.as_deref(), told.login.as_deref()), (Some("3"), Some("ann")));
         assert_eq!((told.repository.as_deref(), told.text), (Some("ACME/shop"), Some("/launchway retry web")));
         assert_eq!(told.at, Some(Timestamp(1_505_784_066_751)));
         payload["comment"]["anchor"] = json!({"path": "web.yaml", "line": 3});
@@ -129,5 +154,33 @@ mod tests {
             payload["comment"]["author"]["type"] = kind;
             assert!(data_center_comment(&payload).is_by_program);
         }
+    }
+
+    #[test]
+    fn who_somebody_is_on_the_cloud_no_nickname_tells() {
+        let payload = json!({
+            "repository": {"full_name": "acme/shop"}, "pullrequest": {"id": 7},
+            "comment": {
+                "id": 12, "content": {"raw": "/launchway retry web"}, "created_on": "2026-11-26T12:00:00.178679+00:00",
+                "user": {"nickname": "Ann B. /é", "uuid": "{504c3b62-8120-4f0c-a7bc-87800b9d6f70}", "type": "user"},
+            },
+        });
+        let told = cloud_comment(&payload);
+        assert!(told.is_new && !told.is_by_program && told.at.is_some(), "{told:?}");
+        assert_eq!((told.pull, told.id, told.login.as_deref()), (Some(7), Some(12), Some("AnnB.-504c3b62")));
+        assert_eq!(told.author.as_deref(), Some("{504c3b62-8120-4f0c-a7bc-87800b9d6f70}"));
+        assert_eq!((told.repository.as_deref(), told.text), (Some("acme/shop"), Some("/launchway retry web")));
+        let with = |pointer: &str, value: Value| {
+            let mut changed = payload.clone();
+            *changed.pointer_mut(pointer).unwrap() = value;
+            changed
+        };
+        assert!(cloud_comment(&with("/comment/user/type", json!("app_user"))).is_by_program);
+        for id in [json!("{504c3b62\" OR 1=1}"), json!("{504c"), json!(3)] {
+            assert_eq!(cloud_comment(&with("/comment/user/uuid", id)).login, None);
+        }
+        let mut inline = payload.clone();
+        inline["comment"]["inline"] = json!({"path": "web.yaml", "to": 3});
+        assert_eq!(cloud_comment(&inline).pull, None);
     }
 }

@@ -139,7 +139,7 @@ impl PullRequestApi for GiteaPulls {
             is_fork: is_of_strangers(&pull),
             head: CommitId::new(pull.head.sha),
             branch: pull.head.name,
-            reference: format!("refs/pull/{}/head", pull.number),
+            reference: Some(format!("refs/pull/{}/head", pull.number)),
         };
         Ok(pulls.into_iter().filter(|pull| pull.base.name == base).map(open).collect())
     }

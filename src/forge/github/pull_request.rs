@@ -115,7 +115,7 @@ impl PullRequestApi for GithubPulls {
             head: CommitId::new(pull.head.sha),
             branch: pull.head.name,
             is_fork: pull.head.repo.is_none_or(|repository| !repository.full_name.eq_ignore_ascii_case(&own)),
-            reference: format!("refs/pull/{}/head", pull.number),
+            reference: Some(format!("refs/pull/{}/head", pull.number)),
         };
         Ok(pulls.into_iter().map(open).collect())
     }

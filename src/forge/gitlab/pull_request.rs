@@ -120,14 +120,14 @@ impl PullRequestApi for GitlabMerges {
                 head: CommitId::new(merge.sha?),
                 branch: merge.source_branch,
                 is_fork: merge.source_project_id != Some(merge.target_project_id),
-                reference: format!("refs/merge-requests/{}/head", merge.iid),
+                reference: Some(format!("refs/merge-requests/{}/head", merge.iid)),
             })
         };
         Ok(merges.into_iter().filter_map(open).collect())
     }
 
     async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {
-        let member: Option<Member> = ask.get(self.url(&["members", "all", &author.id.to_string()])).await?;
+        let member: Option<Member> = ask.get(self.url(&["members", "all", &author.id])).await?;
         let may = |member: Member| {
             let is_author = member.username.eq_ignore_ascii_case(&author.login);
             is_author && member.state == "active" && member.access_level >= DEVELOPER

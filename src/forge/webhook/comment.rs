@@ -30,8 +30,8 @@ pub(in crate::forge) struct Written<'a> {
     pub(in crate::forge) is_by_program: bool,
     pub(in crate::forge) id: Option<u64>,
     pub(in crate::forge) repository: Option<String>,
-    pub(in crate::forge) login: Option<&'a str>,
-    pub(in crate::forge) author: Option<u64>,
+    pub(in crate::forge) login: Option<String>,
+    pub(in crate::forge) author: Option<String>,
     pub(in crate::forge) at: Option<Timestamp>,
     pub(in crate::forge) text: Option<&'a str>,
 }
@@ -78,8 +78,8 @@ pub(in crate::forge) fn in_words_of_github(payload: &Value) -> Written<'_> {
             || login.is_some_and(|login| login.ends_with("[bot]")),
         id: number(payload, "/comment/id"),
         repository: text(payload, "/repository/full_name").map(str::to_owned),
-        login,
-        author,
+        login: login.map(str::to_owned),
+        author: author.map(|id| id.to_string()),
         at: time(payload, "/comment/created_at"),
         text: text(payload, "/comment/body"),
     }
@@ -110,7 +110,7 @@ pub(super) fn comment(written: Written<'_>) -> Result<Comment, String> {
     }
     let missing = |what: &str| format!("the call does not say {what}");
     let login = written.login.filter(|login| login.split('/').count() == 1 && is_path(login));
-    let author = login.zip(written.author).map(|(login, id)| Author { login: login.to_owned(), id });
+    let author = login.zip(written.author).map(|(login, id)| Author { login, id });
     let repository = written.repository.filter(|path| is_path(path));
     Ok(Comment {
         id: written.id.ok_or_else(|| missing("which comment it is"))?,
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn a_new_comment_of_a_person_on_a_pull_request_is_read() {
         let read = comment(in_words_of_github(&github())).unwrap();
-        let author = Author { login: "ann".to_owned(), id: 3 };
+        let author = Author { login: "ann".to_owned(), id: "3".to_owned() };
         let commands = vec!["/launchway retry web".to_owned()];
         let at = from_rfc3339("2026-11-26T12:00:00Z").unwrap();
         assert_eq!(read, Comment { id: 12, pull: 7, repository: "acme/shop".to_owned(), author, at, commands });

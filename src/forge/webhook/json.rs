@@ -13,7 +13,7 @@ const KEY_LIMIT: usize = 10_000;
 const ITEMS_KEPT: usize = 1_000;
 
 /// The keys whose values are kept, wherever they are: all that any host says about refs, commits and comments.
-const KEPT: [&str; 71] = [
+const KEPT: [&str; 77] = [
     "action",
     "after",
     "anchor",
@@ -26,9 +26,11 @@ const KEPT: [&str; 71] = [
     "changes",
     "comment",
     "commitId",
+    "content",
     "created",
     "createdDate",
     "created_at",
+    "created_on",
     "deleted",
     "destination",
     "eventType",
@@ -38,6 +40,7 @@ const KEPT: [&str; 71] = [
     "hash",
     "id",
     "iid",
+    "inline",
     "is_pull",
     "issue",
     "key",
@@ -52,6 +55,7 @@ const KEPT: [&str; 71] = [
     "name",
     "new",
     "newObjectId",
+    "nickname",
     "note",
     "noteable_type",
     "notificationId",
@@ -67,6 +71,7 @@ const KEPT: [&str; 71] = [
     "pull_request",
     "pullrequest",
     "push",
+    "raw",
     "ref",
     "refId",
     "refUpdates",
@@ -85,6 +90,7 @@ const KEPT: [&str; 71] = [
     "type",
     "user",
     "username",
+    "uuid",
 ];
 
 /// A body that is no JSON, or JSON that no host sends: nested deeper than 127, with a key twice in one object, with more

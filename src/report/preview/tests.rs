@@ -57,7 +57,7 @@ fn the_plan_is_told_stage_by_stage_with_hooks_tasks_and_warnings() {
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }
-    let status = status(&head(), &foreseen);
+    let status = status(&head(), &foreseen).unwrap();
     assert_eq!((status.commit, status.context.as_str()), (head(), "launchway/plan"));
     assert_eq!(
         (status.state, &*status.description),
@@ -88,10 +88,17 @@ fn what_keeps_a_merge_from_being_planned_is_told_with_its_place() {
             "would be refused: `it deletes everything`",
         ),
     ] {
-        let (status, told) = (status(&head(), &foreseen), comment("main", &head(), &foreseen));
+        let (status, told) = (status(&head(), &foreseen).unwrap(), comment("main", &head(), &foreseen));
         assert_eq!((status.state, &*status.description), (state, line));
         assert!(told.contains(text), "{told}");
     }
+}
+
+#[test]
+fn of_what_is_elsewhere_nothing_is_told_but_that() {
+    let told = comment("main", &head(), &Foreseen::Elsewhere);
+    assert!(told.contains("Merging `1111111` into `main` is not planned: it is in another repository"), "{told}");
+    assert_eq!(status(&head(), &Foreseen::Elsewhere), None);
 }
 
 #[test]
