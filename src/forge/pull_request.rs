@@ -147,6 +147,11 @@ pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
         60_000
     }
 
+    /// The most bytes of a comment.
+    fn longest_comment(&self) -> usize {
+        self.longest_body()
+    }
+
     /// One by its number.
     async fn read(&self, ask: Ask<'_>, number: u64) -> Result<Option<Known>>;
 
@@ -308,7 +313,7 @@ impl PullRequests for Hosted<dyn PullRequestApi> {
     ) -> Result<u64> {
         let token = self.client.token().await?;
         let (ask, marker) = (self.ask(&token), self.api.hidden().hide(marker));
-        let text = cut(format!("{marker}\n{text}"), self.api.longest_body());
+        let text = cut(format!("{marker}\n{text}"), self.api.longest_comment());
         if let Some(id) = known
             && self.api.edit(ask, number, id, &text).await?
         {

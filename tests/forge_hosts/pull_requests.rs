@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{any, get, patch, post};
 use axum::{Json, Router};
 use launchway::error::Class;
 use launchway::forge::address::ForgeKind;
@@ -61,6 +61,15 @@ fn word(pull: &Value, open: &str, merged: &str, closed: &str) -> String {
     .to_owned()
 }
 
+/// The repository of a side: a fork may be where one comes from.
+fn origin(pull: &Value, side: &str) -> u64 {
+    if side == "head" && pull["fork"] == true { 2 } else { 1 }
+}
+
+fn full_name(pull: &Value) -> &'static str {
+    if origin(pull, "head") == 1 { "Acme/Shop" } else { "ben/shop" }
+}
+
 fn dialect(kind: ForgeKind) -> Dialect {
     const BEARER: &str = concat!("Bearer ", "d8a1c2e3f4051627384950617283940516273849");
     let plain = ["/head", "/base", "/title", "/body"];
@@ -77,7 +86,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
         text: "/body",
         hidden: ["<!-- ", " -->"],
         shown: |pull| {
-            let branch = |name: &str| json!({"ref": pull[name], "repo_id": 1, "sha": crate::COMMIT});
+            let branch = |name: &str| json!({"ref": pull[name], "repo_id": origin(pull, name), "sha": crate::COMMIT});
             json!({
                 "number": pull["number"], "html_url": pull["url"], "state": word(pull, "open", "closed", "closed"),
                 "merged": pull["state"] == "merged", "head": branch("head"), "base": branch("base"),
@@ -94,7 +103,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
             shown: |pull| {
                 let merged = (pull["state"] == "merged").then_some("2026-01-02T03:04:05Z");
                 let state = word(pull, "open", "closed", "closed");
-                let repository = json!({"full_name": "Acme/Shop"});
+                let repository = json!({"full_name": full_name(pull)});
                 let head = json!({"ref": pull["head"], "sha": crate::COMMIT, "repo": repository});
                 json!({
                     "number": pull["number"], "html_url": pull["url"], "state": state, "merged_at": merged, "head": head,
@@ -113,7 +122,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
                 let state = word(pull, "opened", "merged", "closed");
                 json!({
                     "iid": pull["number"], "web_url": pull["url"], "state": state, "sha": crate::COMMIT,
-                    "source_branch": pull["head"], "source_project_id": 1, "target_project_id": 1,
+                    "source_branch": pull["head"], "source_project_id": origin(pull, "head"), "target_project_id": 1,
                 })
             },
             ..gitea
@@ -130,7 +139,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
                 let state = word(pull, "OPEN", "MERGED", "DECLINED");
                 let source = json!({
                     "branch": {"name": pull["head"]}, "commit": {"hash": crate::COMMIT[..12]},
-                    "repository": {"full_name": "Acme/Shop"},
+                    "repository": {"full_name": full_name(pull)},
                 });
                 json!({
                     "id": pull["number"], "state": state, "links": {"html": {"href": pull["url"]}}, "source": source,
@@ -150,7 +159,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
             hidden: ["[//]: # (", ")"],
             shown: |pull| {
                 let side = |name: &str| {
-                    let (branch, repository) = (pull[name].as_str().unwrap(), json!({"id": 1, "slug": "shop"}));
+                    let (branch, repository) = (pull[name].as_str().unwrap(), json!({"id": origin(pull, name)}));
                     let id = format!("refs/heads/{branch}");
                     json!({"id": id, "displayId": branch, "latestCommit": crate::COMMIT, "repository": repository})
                 };
@@ -171,9 +180,15 @@ fn dialect(kind: ForgeKind) -> Dialect {
             exists: (409, "TF401179: An active pull request for the source and target branch already exists."),
             longest: 4000,
             text: "/comments/0/content",
+            hidden: ["[//]: # (", ")"],
             shown: |pull| {
                 let status = word(pull, "active", "completed", "abandoned");
-                json!({"pullRequestId": pull["number"], "status": status})
+                let source = format!("refs/heads/{}", pull["head"].as_str().unwrap());
+                json!({
+                    "pullRequestId": pull["number"], "status": status, "sourceRefName": source,
+                    "lastMergeSourceCommit": {"commitId": crate::COMMIT},
+                    "forkSource": (origin(pull, "head") != 1).then(|| json!({"name": source})),
+                })
             },
             listed: |pulls| json!({"value": pulls}),
             ..gitea
@@ -295,12 +310,19 @@ fn said(dialect: Dialect) -> Router<Double> {
         Some(base) => Router::new().route(&format!("{base}/issues/comments/{{id}}"), any(edit)),
         None => Router::new()
             .route(&format!("{list}/{{number}}/notes/{{id}}"), any(edit_below))
-            .route(&format!("{list}/{{number}}/comments/{{id}}"), any(edit_below)),
+            .route(&format!("{list}/{{number}}/comments/{{id}}"), any(edit_below))
+            .route(&format!("{list}/{{number}}/threads/{{id}}"), get(edit_below))
+            .route(&format!("{list}/{{number}}/threads/{{id}}/comments/1"), patch(edit_first)),
     }
 }
 
 async fn edit_below(double: State<Double>, Path((_, id)): Path<(u64, u64)>, body: Option<Json<Value>>) -> Response {
     edit(double, Path(id), body).await
+}
+
+/// The comment that begins a thread has no more than a text.
+async fn edit_first(double: State<Double>, Path((_, id)): Path<(u64, u64)>, Json(body): Json<Value>) -> Response {
+    edit(double, Path(id), Some(Json(json!({"comments": [body]})))).await
 }
 
 /// A comment, or what it says from now on.
@@ -336,7 +358,9 @@ impl Double {
         let (mut shown, text) = (json!({"id": comment["id"], "version": comment["version"]}), &comment["body"]);
         match self.dialect.text {
             "/content/raw" => shown["content"] = json!({"raw": text}),
-            "/comments/0/content" => shown["comments"] = json!([{"id": 1, "content": text}]),
+            "/comments/0/content" => {
+                shown["comments"] = json!([{"id": 1, "content": text, "isDeleted": comment["gone"] == true}]);
+            }
             field => shown[&field[1..]] = text.clone(),
         }
         shown
@@ -346,7 +370,8 @@ impl Double {
 /// The open ones; those of the branches that are asked for, where the host filters. Gitea does not.
 async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String, String>>) -> Json<Value> {
     // the list of all
-    let by_base = query.contains_key("per_page")
+    let by_base = query.contains_key("$top")
+        || query.contains_key("per_page")
         || query.contains_key("sort")
         || query.get("direction").is_some_and(|it| it == "INCOMING");
     let asked: String = query.into_values().collect::<Vec<_>>().join(" ");
@@ -563,7 +588,7 @@ async fn who_may_write_is_what_the_host_tells_and_nothing_else_counts() {
     for kind in KINDS {
         let (host, tells, _folder) = start(kind).await;
         let ann = author("ann", 3);
-        if !PREVIEWED.iter().any(|(previewed, _)| *previewed == kind) {
+        if kind == ForgeKind::Azure {
             let failure = tells.may_write(&ann).await.unwrap_err();
             assert_eq!(failure.class(), Class::Stalled, "{kind:?}: it is not known how such a host tells");
             continue;
@@ -589,18 +614,19 @@ async fn who_may_write_is_what_the_host_tells_and_nothing_else_counts() {
 }
 
 /// Those whose pull requests are previewed.
-const PREVIEWED: [(ForgeKind, &str); 5] = [
+const PREVIEWED: [(ForgeKind, &str); 6] = [
     (ForgeKind::Gitea, "refs/pull/1/head"),
     (ForgeKind::Github, "refs/pull/1/head"),
     (ForgeKind::Gitlab, "refs/merge-requests/1/head"),
     (ForgeKind::Bitbucket, "refs/heads/launchway/rollback-web-1"),
     (ForgeKind::BitbucketDataCenter, "refs/pull-requests/1/from"),
+    (ForgeKind::Azure, "refs/heads/launchway/rollback-web-1"),
 ];
 
 #[tokio::test]
 async fn open_ones_are_listed_with_where_their_heads_are() {
     for (kind, reference) in PREVIEWED {
-        let (_host, opens, _folder) = start(kind).await;
+        let (host, opens, _folder) = start(kind).await;
         opens.open_or_update(&wanted("first")).await.unwrap();
         let listed = opens.open("main").await.unwrap();
         let expected = OpenPullRequest {
@@ -610,8 +636,13 @@ async fn open_ones_are_listed_with_where_their_heads_are() {
             is_fork: false,
             reference: Some(reference.to_owned()),
         };
-        assert_eq!(listed, [expected], "{kind:?}");
+        assert_eq!(listed, std::slice::from_ref(&expected), "{kind:?}");
         assert_eq!(opens.open("next").await.unwrap(), [], "{kind:?}");
+        host.shared.world().pulls[0]["fork"] = json!(true);
+        // A branch of that name is here too, and another one.
+        let reference = expected.reference.clone().filter(|reference| !reference.starts_with("refs/heads/"));
+        let forked = OpenPullRequest { is_fork: true, reference, ..expected };
+        assert_eq!(opens.open("main").await.unwrap(), [forked], "{kind:?}");
     }
 }
 
@@ -663,4 +694,16 @@ async fn a_comment_that_somebody_else_changes_meanwhile_is_read_again() {
     let failure = says.say(1, Some(id), None, "marker", "third").await.unwrap_err();
     assert_eq!(failure.class(), Class::Transient, "{failure:?}");
     assert_eq!(host.shared.world().pulls[0]["comments"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn what_a_person_has_taken_back_is_said_anew() {
+    let (host, says, _folder) = start(ForgeKind::Azure).await;
+    says.open_or_update(&wanted("first")).await.unwrap();
+    let id = says.say(1, None, None, "marker", "first").await.unwrap();
+    host.shared.world().pulls[0]["comments"][0]["gone"] = json!(true);
+    let another = says.say(1, Some(id), None, "marker", "second").await.unwrap();
+    let comments = host.shared.world().pulls[0]["comments"].clone();
+    assert!(another != id && comments[0]["body"] == "[//]: # (marker)\nfirst", "{comments}");
+    assert_eq!(comments[1]["body"], "[//]: # (marker)\nsecond");
 }

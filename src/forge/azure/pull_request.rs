@@ -14,8 +14,16 @@ use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
+    Ask, Comment, FOREIGN, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
 };
+use crate::forge::text::Hidden;
+use crate::model::ids::CommitId;
+use crate::model::preview::OpenPullRequest;
+
+/// Pull requests of a page: as many as are looked at.
+const PAGE_SIZE: &str = "50";
+/// The first comment of every thread.
+const FIRST: &str = "1";
 
 /// The pull requests of a repository, with a personal access token.
 ///
@@ -40,9 +48,52 @@ struct Pull {
 }
 
 #[derive(Debug, Deserialize)]
-struct List {
+struct List<T> {
+    #[serde(default = "Vec::new")]
+    value: Vec<T>,
+}
+
+/// One of the list.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    pull_request_id: u64,
+    source_ref_name: String,
+    /// Nothing, as long as it is tried out.
+    last_merge_source_commit: Option<Commit>,
+    /// Where it comes from, if that is a fork.
     #[serde(default)]
-    value: Vec<Pull>,
+    fork_source: Value,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Commit {
+    commit_id: String,
+}
+
+/// Comments, the first of which begins it.
+#[derive(Debug, Deserialize)]
+struct Thread {
+    id: u64,
+    #[serde(default)]
+    comments: Vec<Said>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Said {
+    content: Option<String>,
+    #[serde(default)]
+    is_deleted: bool,
+}
+
+impl Thread {
+    /// What begins it; nothing, if that was taken back.
+    fn begins(self) -> Option<Comment> {
+        let first = self.comments.into_iter().next().filter(|first| !first.is_deleted)?;
+        Some(Comment { id: self.id, body: first.content? })
+    }
 }
 
 impl AzurePulls {
@@ -88,7 +139,7 @@ impl PullRequestApi for AzurePulls {
             ("searchCriteria.targetRefName", &*to),
         ];
         let url = asking(self.url(&[]), &query);
-        Ok(ask.get::<List>(url).await?.and_then(|list| list.value.first().map(|pull| self.known(pull))))
+        Ok(ask.get::<List<Pull>>(url).await?.and_then(|list| list.value.first().map(|pull| self.known(pull))))
     }
 
     async fn create(&self, ask: Ask<'_>, wanted: &PullRequest) -> Result<Option<Known>> {
@@ -115,6 +166,48 @@ impl PullRequestApi for AzurePulls {
     fn comments(&self, number: u64) -> [Url; 2] {
         let url = self.url(&[&number.to_string(), "threads"]);
         [url.clone(), url]
+    }
+
+    fn longest_comment(&self) -> usize {
+        60_000
+    }
+
+    fn hidden(&self) -> Hidden {
+        Hidden::Address
+    }
+
+    async fn said(&self, ask: Ask<'_>, url: Url) -> Result<Vec<Comment>> {
+        let threads: Option<List<Thread>> = ask.get(url).await?;
+        Ok(threads.into_iter().flat_map(|list| list.value).filter_map(Thread::begins).collect())
+    }
+
+    /// What was taken back can be changed no more.
+    async fn edit(&self, ask: Ask<'_>, number: u64, id: u64, text: &str) -> Result<bool> {
+        let (number, id) = (number.to_string(), id.to_string());
+        let thread: Option<Thread> = ask.get(self.url(&[&number, "threads", &id])).await?;
+        if thread.and_then(Thread::begins).is_none() {
+            return Ok(false);
+        }
+        let url = self.url(&[&number, "threads", &id, "comments", FIRST]);
+        Ok(ask.tell(Method::PATCH, url, &json!({"content": text}), FOREIGN).await?.is_some())
+    }
+
+    /// What comes from a fork is in the fork alone, but for what Azure DevOps itself has merged it to.
+    async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
+        let to = full(base);
+        let query = [("searchCriteria.status", "active"), ("searchCriteria.targetRefName", &*to), ("$top", PAGE_SIZE)];
+        let pulls: Option<List<Listed>> = ask.get(asking(self.url(&[]), &query)).await?;
+        let open = |pull: Listed| {
+            let (is_fork, from) = (!pull.fork_source.is_null(), pull.source_ref_name);
+            Some(OpenPullRequest {
+                number: pull.pull_request_id,
+                head: CommitId::new(pull.last_merge_source_commit?.commit_id),
+                branch: from.strip_prefix("refs/heads/").unwrap_or(&from).to_owned(),
+                is_fork,
+                reference: (!is_fork).then_some(from),
+            })
+        };
+        Ok(pulls.into_iter().flat_map(|list| list.value).filter_map(open).collect())
     }
 
     /// A thread that asks for no answer.

@@ -11,7 +11,7 @@ use crate::forge::webhook::{
 pub(in crate::forge) const DIALECT: Dialect = Dialect {
     event: EventName::Field("eventType"),
     pushes: &["git.push"],
-    pulls: &[],
+    pulls: &["git.pullrequest.created", "git.pullrequest.updated"],
     comments: Comments::NONE,
     tags: &[],
     merges: Merges { events: &["git.pullrequest.updated", "git.pullrequest.merged"], read: merge },
