@@ -55,7 +55,7 @@ async fn decide(about: &About, approve: bool, global: &Global, output: &mut Outp
     let (project, stage) = under_way::place(&about.service, &client, global).await?;
     let About { service, reason, run, revision } = about.clone();
     let revision = revision.as_deref().map(here::commit);
-    let request = ApprovalRequest { project, stage, service, approve, reason, run, revision };
+    let request = ApprovalRequest { project, stage, service, approve, reason, run, asked: None, revision };
     let done: Done = client.post("approvals", &request).await?;
     output.done(&done)
 }

@@ -5,6 +5,19 @@ use serde_json::Value;
 /// The most bytes that the data of one sequence may have. Source: the limit of Keptn's event validation.
 pub const MOST_DATA: usize = 64 * 1024;
 
+/// How deep data that somebody tells may be nested: what is written by hand has a handful of levels, and of what is kept in the
+/// record of a run, no more than 128 can be read again.
+pub const MOST_DEPTH: usize = 32;
+
+/// How many levels are nested in it.
+pub fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// Both, where the newer wins: mappings are merged key by key, and what is newer in a list comes before what is older. Source:
 /// Keptn's shipyard-controller, but for numbers and booleans, of which it kept the older, and for a list that comes back as it
 /// was, which it doubled.

@@ -129,6 +129,12 @@ pub fn is_awaited_by(sequence: &Sequence, shipyard: &Shipyard, event: &str) -> b
     sequence.triggered_on.iter().any(|trigger| names(short(&trigger.event)))
 }
 
+/// The stage that an event's type begins with, if it begins with one.
+pub fn named_stage<'a>(shipyard: &'a Shipyard, event: &str) -> Option<&'a StageName> {
+    let event = short(event);
+    shipyard.stages.iter().map(|stage| &stage.name).find(|stage| within(event, stage).is_some())
+}
+
 /// What follows a stage's name in an event.
 fn within<'a>(event: &'a str, stage: &StageName) -> Option<&'a str> {
     event.strip_prefix(stage.as_str())?.strip_prefix('.')

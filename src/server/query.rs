@@ -224,7 +224,7 @@ impl Query {
         for id in yielded {
             waiting.extend(self.store.run(&id).await?.map(|run| RunView::from(&run.value)));
         }
-        waiting.retain(|run| run.awaits_approval);
+        waiting.retain(|run| run.awaits_approval.is_some());
         Ok(waiting)
     }
 

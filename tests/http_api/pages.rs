@@ -95,24 +95,25 @@ async fn what_waits_for_approval_is_decided_on_its_page() {
     assert!(first.contains("Waiting for approval"), "{first}");
     let runs = server.json("/api/v1/runs?kind=sequence&open=true").await;
     let run = &runs["items"][0];
-    assert_eq!(run["awaitsApproval"], true);
+    let asked = run["awaitsApproval"].as_str().unwrap();
     let id = run["id"].as_str().unwrap();
     let page = server.page(&format!("/runs/{id}")).await;
     let escaped = id.replace('/', "&#x2f;");
     for part in [r#"method="post" action="/approvals""#, &format!(r#"name="run" value="{escaped}""#)] {
         assert!(page.contains(part), "`{part}` is missing in:\n{page}");
     }
-    let form = [("run", id), ("verdict", "approve"), ("reason", " seen by ann ")];
+    let form = [("run", id), ("asked", asked), ("verdict", "approve"), ("reason", " seen by ann ")];
     let shown = submit(&server, Some(OPERATOR), Some(&server.url), &form).await;
     // The recorder decides nothing, so that the page is as before.
     assert_eq!((shown.status(), shown.url().path()), (StatusCode::OK, format!("/runs/{id}").as_str()));
-    let [(Command::Sequence(SequenceCommand::Decide { service, approve: true, reason, run, .. }), by)] =
+    let [(Command::Sequence(SequenceCommand::Decide { service, approve: true, reason, run, asked: about, .. }), by)] =
         &server.asked.all()[..]
     else {
         unreachable!("{:?}", server.asked.all())
     };
     let told = (service.to_string(), reason.as_str(), run.as_ref().map(|run| run.as_str()), by.as_str());
     assert_eq!(told, ("shop/dev/web".to_owned(), "seen by ann", Some(id), "ann"));
+    assert_eq!(about.as_deref(), Some(asked));
 }
 
 #[tokio::test]
@@ -120,17 +121,17 @@ async fn a_form_of_somebody_else_decides_nothing() {
     let server = shop_that_asks().await;
     let runs = server.json("/api/v1/runs?kind=sequence&open=true").await;
     let id = runs["items"][0]["id"].as_str().unwrap();
-    let (own, approve) = (server.url.as_str(), ("verdict", "approve"));
+    let (own, asked, approve) = (server.url.as_str(), ("asked", "x.0.0"), ("verdict", "approve"));
     for (password, origin, form, expected) in [
-        (None, Some(own), &[("run", id), approve][..], StatusCode::UNAUTHORIZED),
-        (Some("guess"), Some(own), &[("run", id), approve], StatusCode::UNAUTHORIZED),
-        (Some(READER), Some(own), &[("run", id), approve], StatusCode::FORBIDDEN),
-        (Some(OPERATOR), None, &[("run", id), approve], StatusCode::FORBIDDEN),
-        (Some(OPERATOR), Some("null"), &[("run", id), approve], StatusCode::FORBIDDEN),
-        (Some(OPERATOR), Some("https://evil.example"), &[("run", id), approve], StatusCode::FORBIDDEN),
-        (Some(OPERATOR), Some(own), &[("run", "run/nope"), approve], StatusCode::NOT_FOUND),
-        (Some(OPERATOR), Some(own), &[("run", id), ("verdict", "maybe")], StatusCode::UNPROCESSABLE_ENTITY),
-        (Some(OPERATOR), Some(own), &[approve], StatusCode::UNPROCESSABLE_ENTITY),
+        (None, Some(own), &[("run", id), asked, approve][..], StatusCode::UNAUTHORIZED),
+        (Some("guess"), Some(own), &[("run", id), asked, approve], StatusCode::UNAUTHORIZED),
+        (Some(READER), Some(own), &[("run", id), asked, approve], StatusCode::FORBIDDEN),
+        (Some(OPERATOR), None, &[("run", id), asked, approve], StatusCode::FORBIDDEN),
+        (Some(OPERATOR), Some("null"), &[("run", id), asked, approve], StatusCode::FORBIDDEN),
+        (Some(OPERATOR), Some("https://evil.example"), &[("run", id), asked, approve], StatusCode::FORBIDDEN),
+        (Some(OPERATOR), Some(own), &[("run", "run/nope"), asked, approve], StatusCode::NOT_FOUND),
+        (Some(OPERATOR), Some(own), &[("run", id), asked, ("verdict", "maybe")], StatusCode::UNPROCESSABLE_ENTITY),
+        (Some(OPERATOR), Some(own), &[("run", id), approve], StatusCode::UNPROCESSABLE_ENTITY),
     ] {
         let answer = submit(&server, password, origin, form).await;
         assert_eq!(answer.status(), expected, "{password:?} {origin:?} {form:?}");

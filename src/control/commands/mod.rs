@@ -182,6 +182,9 @@ pub enum SequenceCommand {
         /// The one that is meant, if it may not be the only one that waits.
         #[serde(default)]
         run: Option<RunId>,
+        /// The id of the event that asked, if another task of the run may ask by now.
+        #[serde(default)]
+        asked: Option<String>,
         /// The beginning of the revision that is meant, if only that one is.
         #[serde(default)]
         revision: Option<String>,

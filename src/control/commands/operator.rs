@@ -24,6 +24,8 @@ use crate::model::ids::{CommitId, ConfigKey, PodName, ProjectName, RepositoryNam
 use crate::model::project::{Project, StageContent};
 use crate::store::RunFilter;
 
+/// So many characters of a command are logged: an event may carry much.
+const LOGGED: usize = 300;
 /// The most characters of a reason.
 const MOST_OF_A_REASON: usize = 200;
 /// The daemon as commands see it.
@@ -40,7 +42,8 @@ pub struct Operator {
 #[async_trait]
 impl Commands for Operator {
     async fn act(&self, command: Command, by: &str) -> Result<Done, Refusal> {
-        tracing::info!(?command, by, "asked by hand");
+        let asked: String = format!("{command:?}").chars().take(LOGGED).collect();
+        tracing::info!(asked, by, "asked by hand");
         match command {
             Command::Sync { repository, allow_prune, accept_rewrite, up, only_new } => {
                 let allow = Allowance { rewrite: accept_rewrite, prune: allow_prune };

@@ -12,11 +12,12 @@ use crate::model::ids::{ProjectName, RunId, ServiceKey};
 pub(super) async fn act(operator: &Operator, told: SequenceCommand, by: &str) -> Result<Done, Refusal> {
     match told {
         SequenceCommand::Tell(event) => tell(operator, &event, by).await,
-        SequenceCommand::Decide { service, approve, reason, run, revision } => {
+        SequenceCommand::Decide { service, approve, reason, run, asked, revision } => {
             if !reason.is_empty() {
                 refuse_bad(&reason)?;
             }
-            let meant = Meant { run: run.as_ref().map(RunId::as_str), revision: revision.as_deref() };
+            let (run, asked, revision) = (run.as_ref().map(RunId::as_str), asked.as_deref(), revision.as_deref());
+            let meant = Meant { run, asked, revision };
             decide(operator, &service, Verdict { approve, reason: &reason, meant, by }).await
         }
         SequenceCommand::Abort { service } => abort(operator, &service, by).await,

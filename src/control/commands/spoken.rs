@@ -89,6 +89,7 @@ impl Spoken {
                     approve,
                     reason: remark,
                     run: None,
+                    asked: None,
                     revision: None,
                 }))
             }

@@ -27,6 +27,8 @@ pub struct Verdict<'a> {
 pub struct Meant<'a> {
     /// This one.
     pub run: Option<&'a str>,
+    /// The one whose task was asked about by the event with this id: another task of it may ask by now.
+    pub asked: Option<&'a str>,
     /// Of the revision whose id begins so.
     pub revision: Option<&'a str>,
 }
@@ -38,7 +40,9 @@ impl Meant<'_> {
     /// If there is none, or more than one.
     pub(super) fn of<'r>(self, service: &ServiceKey, waiting: &[&'r SequenceRun]) -> Result<&'r SequenceRun, Failure> {
         let is_meant = |run: &&&SequenceRun| {
+            let asks = |meant| run.asks().as_deref() == Some(meant);
             self.run.is_none_or(|meant| run.id.as_str() == meant)
+                && self.asked.is_none_or(asks)
                 && self.revision.is_none_or(|meant| run.commit.as_str().starts_with(meant))
         };
         let meant: Vec<&SequenceRun> = waiting.iter().filter(is_meant).copied().collect();
@@ -47,9 +51,10 @@ impl Meant<'_> {
             ([], []) => Err(Failure::stalled(format!("nothing of {service} waits for approval"))
                 .hint("`launchway why SERVICE -s STAGE` tells what it waits for")),
             ([], [other, ..]) => {
-                let (waits, meant) = match (self.run, self.revision) {
-                    (Some(run), _) => (other.id.as_str(), run),
-                    (None, revision) => (other.commit.short(), revision.unwrap_or_default()),
+                let (waits, meant) = match (self.run, self.asked, self.revision) {
+                    (Some(run), None, _) => (other.id.as_str(), run),
+                    (_, Some(_), _) => ("something else", "what was asked"),
+                    (None, None, revision) => (other.commit.short(), revision.unwrap_or_default()),
                 };
                 let failure = Failure::stalled(format!("{waits} of {service} waits for approval, and not {meant}"));
                 Err(failure.hint("a newer revision has taken its place, or it was decided"))

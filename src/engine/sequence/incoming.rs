@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::manifest::digest as content;
 use crate::manifest::names;
 use crate::model::cloud_event::{CloudEvent, Meaning, Phase};
-use crate::model::data::MOST_DATA;
+use crate::model::data::{MOST_DATA, MOST_DEPTH, depth};
 use crate::model::event::Event;
 use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::outcome::{Outcome, Status, TaskResult};
@@ -27,6 +27,10 @@ use crate::plan::triggered;
 const OF_ONE_EVENT: [&str; 7] = ["project", "stage", "service", "status", "result", "message", "temporaryData"];
 /// The most bytes of a context, an id or a source.
 const LONGEST_NAME: usize = 200;
+/// So many characters of what an executor says are kept.
+const LONGEST_MESSAGE: usize = 2000;
+/// So many executors may have to do with one task.
+const MOST_EXECUTORS: usize = 100;
 
 /// What has become of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,14 +92,14 @@ pub fn receive(
         Meaning::SequenceTriggered { stage, sequence } => {
             let (stage, sequence) = (StageName::new(stage), sequence.to_owned());
             if !event.text("stage").is_empty() && event.text("stage") != stage.as_str() {
-                let message = format!("its type is about stage `{stage}`, its data about `{}`", event.text("stage"));
-                return Err(Failure::stalled(message).malformed().into());
+                return Err(contradicts(&stage, event.text("stage")).into());
             }
             start(transition, repository, event, |plan| named(plan, &stage, &sequence))
         }
         Meaning::Domain => {
             let stage = Some(event.text("stage")).filter(|stage| !stage.is_empty()).map(StageName::new);
             start(transition, repository, event, |plan| {
+                happened_at(plan, &event.kind, stage.as_ref())?;
                 let found = triggered::by_event(&plan.procedures.shipyard, &event.kind, stage.as_ref(), &event.data);
                 Ok(found.into_iter().map(|(stage, sequence)| (stage.name.clone(), sequence.clone())).collect())
             })
@@ -127,6 +131,10 @@ pub fn check(event: &CloudEvent) -> Result<(), Failure> {
             return Err(Failure::stalled(message));
         }
     }
+    if depth(&event.data) > MOST_DEPTH {
+        let message = format!("the data of an event may be nested {MOST_DEPTH} levels deep");
+        return Err(Failure::stalled(message).hint("make it flatter"));
+    }
     let bytes = event.data.to_string().len();
     if bytes > MOST_DATA {
         return Err(Failure::stalled(format!("the data of an event may have {MOST_DATA} bytes, not {bytes}")));
@@ -153,12 +161,12 @@ fn of_task(
         return Ok(ignored(event, &format!("no task was triggered as `{triggered}`")));
     };
     let context = run.context.clone().unwrap_or_default();
-    if let Some(reason) = has_no_effect(&run, index, (task, triggered), event) {
-        return Ok(Received { context, ignored: reason, ..Received::default() });
-    }
-    let received = Received { context, runs: vec![run.id.clone()], ..Received::default() };
+    let received = Received { context: context.clone(), runs: vec![run.id.clone()], ..Received::default() };
     if was_told(transition.records, &run.repository, &once(event))? {
         return Ok(Received { ignored: told_before(event), ..received });
+    }
+    if let Some(reason) = has_no_effect(&run, index, (task, triggered), event) {
+        return Ok(Received { context, ignored: reason, ..Received::default() });
     }
     Told::of(event).remember(transition, &run.repository);
     transition.tell(run.id.clone(), fact(event, index, phase));
@@ -187,14 +195,19 @@ fn has_no_effect(
         Some(it) if it.name != task => Some(format!("`{triggered}` is about `{}`, not `{task}`", it.name)),
         Some(_) if !scoped => Some(format!("`{triggered}` is about {service}")),
         Some(it) if it.ended_at.is_some() => Some(format!("`{}` has ended: {}", it.step, it.message)),
-        Some(it) if !is_current || it.again_at.is_some() => Some(format!("`{}` does not wait for it", it.step)),
+        Some(it) if !is_current || it.started_at.is_none() || it.again_at.is_some() => {
+            Some(format!("`{}` does not wait for it", it.step))
+        }
+        Some(it) if it.executors.len() >= MOST_EXECUTORS && it.executors.iter().all(|it| it.name != event.source) => {
+            Some(format!("`{}` has {MOST_EXECUTORS} executors, which are enough", it.step))
+        }
         Some(_) => None,
     }
 }
 
 fn fact(event: &CloudEvent, task: usize, phase: Phase) -> Event {
     let (executor, id, data) = (event.source.clone(), event.id.clone(), left(&event.data));
-    let message = event.text("message").to_owned();
+    let message = event.text("message").chars().take(LONGEST_MESSAGE).collect();
     match phase {
         Phase::Started => Event::ExecutorStarted { task, executor, id, data },
         Phase::StatusChanged => Event::ExecutorReported { task, executor, message },
@@ -276,6 +289,22 @@ fn start(
     Ok(received)
 }
 
+/// Makes sure that the stage in which something happened is there, and that an event's type and its data name the same.
+fn happened_at(plan: &Plan, kind: &str, stage: Option<&StageName>) -> Result<(), Failure> {
+    let (Some(stage), shipyard) = (stage, &plan.procedures.shipyard) else { return Ok(()) };
+    if shipyard.stage(stage).is_none() {
+        return Err(no_stage(&plan.project, stage.as_str(), shipyard.stages.iter().map(|stage| &stage.name)));
+    }
+    match triggered::named_stage(shipyard, kind).filter(|named| *named != stage) {
+        Some(named) => Err(contradicts(named, stage.as_str())),
+        None => Ok(()),
+    }
+}
+
+fn contradicts(named: &StageName, stage: &str) -> Failure {
+    Failure::stalled(format!("its type is about stage `{named}`, its data about `{stage}`")).malformed()
+}
+
 /// The sequence of that name in a stage; an evaluation may be had everywhere.
 fn named(plan: &Plan, stage: &StageName, sequence: &str) -> Result<Vec<(StageName, Sequence)>, Failure> {
     let shipyard = &plan.procedures.shipyard;
@@ -335,11 +364,13 @@ fn told_before(event: &CloudEvent) -> String {
 
 /// Under what it is remembered that an event was told. Source: CloudEvents, by which source and id tell events apart.
 fn once(event: &CloudEvent) -> String {
-    format!("event {} {}", event.source, event.id)
+    // Of a source with a space in it, nobody could tell where its id begins.
+    let source = event.source.replace('%', "%25").replace(' ', "%20");
+    format!("event {source} {}", event.id)
 }
 
 fn once_to(once: &str, stage: &StageName) -> String {
-    format!("{once} to {stage}")
+    format!("to {stage} {once}")
 }
 
 fn ignored(event: &CloudEvent, reason: &str) -> Received {
@@ -362,3 +393,6 @@ pub fn derived_context(of: &str) -> String {
     let hex = content::hex(&bytes);
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,7 @@ use crate::model::time::Timestamp;
 pub use probe::{
     ContainerLifecycle, ExecHandler, Handler, HttpGetHandler, HttpHeader, Probe, SleepHandler, TcpSocketHandler,
 };
-pub use result::{MOST_DEPTH, PodResult};
+pub use result::PodResult;
 pub use template::{
     Container, ContainerPort, EnvFrom, EnvVar, EnvVarSource, FieldRef, KeyRef, ObjectRef, PodMetadata, PodSpec,
     PodTemplate, ResourceFieldRef, Resources, RestartPolicy, Scalar, SecurityContext,

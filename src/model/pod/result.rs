@@ -3,9 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How deep what a pod writes may be nested: what is written by hand has a handful of levels.
-pub const MOST_DEPTH: usize = 32;
-
 /// What a run-once pod has left in the file that `LAUNCHWAY_RESULT` names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

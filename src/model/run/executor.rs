@@ -171,6 +171,12 @@ impl SequenceRun {
         self.offered().filter(|(index, _)| self.done_by(*index) == DoneBy::Approval).map(|(_, task)| task)
     }
 
+    /// The id of the event by which it asks about that.
+    pub fn asks(&self) -> Option<String> {
+        self.awaits_approval()?;
+        self.offered().map(|(index, _)| self.triggered_id(index))
+    }
+
     /// Whether others may have its slot until it goes on: it waits for a person, or pauses before a task that lets them.
     pub fn yields_slot(&self) -> bool {
         let SequenceState::Running { task: index } = self.state else { return false };

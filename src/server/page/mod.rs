@@ -93,6 +93,7 @@ pub(super) async fn run(State(state): State<ServerState>, Segments(id): Segments
 #[serde(deny_unknown_fields)]
 pub(super) struct Decided {
     run: String,
+    asked: String,
     verdict: Verdict,
     #[serde(default)]
     reason: String,
@@ -111,7 +112,7 @@ pub(super) async fn decide(
     Extension(actor): Extension<Actor>,
     submitted: Answer<Submitted<Decided>>,
 ) -> Result<Redirect, Sorry> {
-    let Submitted(Decided { run, verdict, reason }) = submitted?;
+    let Submitted(Decided { run, asked, verdict, reason }) = submitted?;
     let RunView { id, project, stage, service, .. } = state.query.run(&run).await?.run;
     let decide = SequenceCommand::Decide {
         service: ServiceKey {
@@ -122,6 +123,7 @@ pub(super) async fn decide(
         approve: verdict == Verdict::Approve,
         reason: reason.trim().to_owned(),
         run: Some(RunId::new(id.clone())),
+        asked: Some(asked),
         revision: None,
     };
     state.act(Command::Sequence(decide), &actor).await?;

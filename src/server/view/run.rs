@@ -47,9 +47,9 @@ pub struct RunView {
     pub created_at: String,
     /// When it ended.
     pub ended_at: Option<String>,
-    /// Whether it waits for a person to approve it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub awaits_approval: bool,
+    /// The id of the event by which it asks a person to approve something, as long as it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaits_approval: Option<String>,
 }
 
 /// A run with all that happened in it.
@@ -147,7 +147,7 @@ impl From<&Run> for RunView {
             message,
             created_at: time(run.created_at()),
             ended_at: run.ended_at().map(time),
-            awaits_approval: run.sequence().is_some_and(|run| run.awaits_approval().is_some()),
+            awaits_approval: run.sequence().and_then(SequenceRun::asks),
         }
     }
 }

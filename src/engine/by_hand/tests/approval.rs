@@ -13,6 +13,7 @@ fn the_one_that_is_meant_is_decided_about() {
     let none = Meant::default();
     let run = |run| Meant { run: Some(run), ..none };
     let revision = |revision| Meant { revision: Some(revision), ..none };
+    let asked = |asked| Meant { asked: Some(asked), ..none };
     let place = service("dev");
     let choices = "2 sequences of shop/dev/web wait for approval";
     for (waiting, meant, expected) in [
@@ -21,7 +22,14 @@ fn the_one_that_is_meant_is_decided_about() {
         (&[&one], revision("c1c1"), Ok("s1")),
         (&[&one, &two], run("s2"), Ok("s2")),
         (&[&one, &two], revision("c2c2"), Ok("s2")),
-        (&[&one, &two], Meant { run: Some("s2"), revision: Some("c2c2") }, Ok("s2")),
+        (&[&one, &two], Meant { revision: Some("c2c2"), ..run("s2") }, Ok("s2")),
+        (&[&one, &two], asked("s2.0.0"), Ok("s2")),
+        (&[&one], Meant { run: Some("s1"), ..asked("s1.0.0") }, Ok("s1")),
+        (
+            &[&one],
+            Meant { run: Some("s1"), ..asked("s1.1.0") },
+            Err("something else of shop/dev/web waits for approval, and not what was asked"),
+        ),
         (&[], none, Err("nothing of shop/dev/web waits for approval")),
         (&[], run("s1"), Err("nothing of shop/dev/web waits for approval")),
         (&[&one], run("s2"), Err("s1 of shop/dev/web waits for approval, and not s2")),

@@ -17,6 +17,9 @@ use crate::model::run::{DoneBy, ExecutorRecord, SequenceState};
 /// How long a task that is to end waits for those who do it: whatever they change must not meet what comes next.
 const GRACE: Duration = Duration::from_secs(60);
 
+/// What is said of an approval about which nobody has decided.
+const WAITS: &str = "waits for approval";
+
 /// What is written where a strategy is asked for. Source: Keptn's `approval` task.
 const AUTOMATIC: &str = "automatic";
 
@@ -42,7 +45,7 @@ impl Step {
             return self.finish(index, outcome, format!("approved automatically after {}", result.as_str()));
         }
         let limit = task.timeout_ms.map(Duration::from_millis);
-        "waits for approval".clone_into(&mut self.run.tasks[index].message);
+        WAITS.clone_into(&mut self.run.tasks[index].message);
         if let Some(limit) = limit {
             self.set_timer(Timer::Finish, limit);
         }
@@ -71,7 +74,8 @@ impl Step {
     fn executor_started(&mut self, index: usize, (name, id): (&str, &str), data: &Value) {
         let now = self.now;
         let is_first = self.run.tasks[index].executors.iter().all(|it| it.started_at.is_none());
-        if !id.is_empty() && self.run.tasks[index].executors.iter().any(|it| it.started_by == id) {
+        let executors = &self.run.tasks[index].executors;
+        if !id.is_empty() && executors.iter().any(|it| it.name == name && it.started_by == id) {
             return; // told again, which is known for as long as the task goes on
         }
         let executor = self.executor(index, name, |it| it.started_at.is_none());
@@ -180,7 +184,7 @@ impl Step {
         if task.ended_at.is_some() {
             return;
         }
-        if !self.awaited(index).is_empty() {
+        if !self.is_decided(index) && !self.awaited(index).is_empty() {
             return self.tell_who(index);
         }
         let outcome = aggregate(task.executors.iter().filter_map(|it| it.outcome));
@@ -190,6 +194,14 @@ impl Step {
             return self.finish(index, outcome, message);
         }
         self.again(index, &message);
+    }
+
+    /// Whether the first word about an approval was said, which decides: who has only begun to think about it, as Keptn's
+    /// `approval-service` says at once that it does, may never say more. Where all of several are asked, all are awaited.
+    fn is_decided(&self, index: usize) -> bool {
+        let asks_several = self.run.declared(index).is_some_and(|task| !task.executors.is_empty());
+        let is_said = self.run.tasks[index].executors.iter().any(|it| it.finished_at.is_some());
+        self.run.done_by(index) == DoneBy::Approval && !asks_several && is_said
     }
 
     /// A task that has failed is left to executors, or evaluated, once more, after a pause.
@@ -224,7 +236,12 @@ impl Step {
 
     /// Who is at a task and who is awaited, for people.
     fn tell_who(&mut self, index: usize) {
-        self.run.tasks[index].message = self.awaited(index).to_string();
+        let awaited = self.awaited(index);
+        self.run.tasks[index].message = match self.run.done_by(index) {
+            DoneBy::Approval if awaited.anybody => WAITS.to_owned(),
+            DoneBy::Approval => format!("{WAITS}: {awaited}"),
+            _ => awaited.to_string(),
+        };
     }
 
     /// Nobody has told in time that a task has begun.
@@ -325,10 +342,11 @@ impl fmt::Display for Awaited<'_> {
 }
 
 fn told(executors: &[ExecutorRecord]) -> String {
-    match executors {
+    let done: Vec<&ExecutorRecord> = executors.iter().filter(|it| it.finished_at.is_some()).collect();
+    match done[..] {
         [one] if !one.message.is_empty() => one.message.clone(),
         [one] => format!("finished by {}", one.name),
-        several => several.iter().map(|it| said(&it.name, &it.message)).collect::<Vec<_>>().join("; "),
+        ref several => several.iter().map(|it| said(&it.name, &it.message)).join("; "),
     }
 }
 

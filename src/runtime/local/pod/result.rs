@@ -14,8 +14,8 @@ use super::mask::Mask;
 use super::paths::PodDir;
 use super::record::PodRecord;
 use crate::error::{Class, Context, Failure, Result};
-use crate::model::data::MOST_DATA;
-use crate::model::pod::{MOST_DEPTH, PodResult};
+use crate::model::data::{MOST_DATA, MOST_DEPTH, depth};
+use crate::model::pod::PodResult;
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::format;
 
@@ -94,14 +94,6 @@ fn bounded(path: &Path) -> Result<Option<Vec<u8>>, String> {
     match content.len() > MOST_DATA {
         true => Err(format!("has more than {most} bytes: leave logs to its output, and say what came of it")),
         false => Ok(Some(content)),
-    }
-}
-
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        _ => 0,
     }
 }
 

@@ -62,6 +62,9 @@ pub struct ApprovalRequest {
     /// The run that is meant, where more than one waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// The id of the event that asked, `awaitsApproval` of a run: whatever else it asks about by now is left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
     /// The beginning of the revision that is meant: whatever else waits is left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
@@ -238,9 +241,9 @@ pub(in crate::server) async fn decide(
     Extension(actor): Extension<Actor>,
     Body(request): Body<ApprovalRequest>,
 ) -> Answer<Json<Done>> {
-    let ApprovalRequest { project, stage, service, approve, reason, run, revision } = request;
+    let ApprovalRequest { project, stage, service, approve, reason, run, asked, revision } = request;
     let (service, run) = (key(&project, &stage, &service), run.map(RunId::new));
-    let told = SequenceCommand::Decide { service, approve, reason, run, revision };
+    let told = SequenceCommand::Decide { service, approve, reason, run, asked, revision };
     state.act(Command::Sequence(told), &actor).await.map(Json)
 }
 

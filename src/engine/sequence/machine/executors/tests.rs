@@ -208,6 +208,39 @@ fn an_approval_is_given_by_itself_or_by_a_person_as_its_strategy_says() {
 }
 
 #[test]
+fn the_first_word_about_an_approval_decides_whoever_else_has_begun() {
+    let asks = admitted(vec![Task::named("approval"), Task::named("ship")]);
+    let thinks = after(asks, &[started(0, "approval-service")]);
+    assert_eq!(thinks.tasks[0].message, "waits for approval: runs at approval-service");
+    for outcome in [Outcome::PASS, Outcome::FAIL] {
+        let decided = after(thinks.clone(), &[finished(0, "ann", outcome)]);
+        assert_eq!(decided.tasks[0].outcome, Some(outcome));
+        assert_eq!(decided.tasks[0].message, "finished by ann");
+        let late = after(decided.clone(), &[finished(0, "approval-service", Outcome::FAIL)]);
+        assert_eq!(late.tasks[0].outcome, Some(outcome));
+    }
+    let both = Task { executors: vec!["ann".into(), "bob".into()], ..Task::named("approval") };
+    let half = after(admitted(vec![both]), &[finished(0, "ann", Outcome::PASS)]);
+    assert_eq!(half.tasks[0].outcome, None);
+    assert_eq!(half.tasks[0].message, "waits for approval: waits for bob to start it");
+    assert_eq!(after(half, &[finished(0, "bob", Outcome::FAIL)]).tasks[0].outcome, Some(Outcome::FAIL));
+}
+
+#[test]
+fn two_executors_may_call_their_events_the_same() {
+    let begun = |name: &str| Event::ExecutorStarted {
+        task: 0,
+        executor: name.into(),
+        id: "t-started".into(),
+        data: Value::Null,
+    };
+    let both = Task { executors: vec!["jm".into(), "k6".into()], ..Task::named("load") };
+    let run = after(admitted(vec![both]), &[begun("jm"), begun("jm"), begun("k6")]);
+    let names: Vec<_> = run.tasks[0].executors.iter().map(|it| (it.name.as_str(), it.started_at.is_some())).collect();
+    assert_eq!(names, [("jm", true), ("k6", true)]);
+}
+
+#[test]
 fn who_waits_for_a_person_lets_others_have_the_slot_and_takes_it_again() {
     let run = admitted(vec![Task::named("approval"), Task::named("release")]);
     assert!(run.yields_slot());
