@@ -88,17 +88,7 @@ impl CloudEvent {
 
     /// What its type says.
     pub fn meaning(&self) -> Meaning<'_> {
-        let parts: Vec<&str> = self.short_kind().split('.').collect();
-        match parts[..] {
-            [task, "triggered"] => Meaning::TaskTriggered { task },
-            [task, "started"] => Meaning::Task { task, phase: Phase::Started },
-            [task, "status", "changed"] => Meaning::Task { task, phase: Phase::StatusChanged },
-            [task, "finished"] => Meaning::Task { task, phase: Phase::Finished },
-            [task, "invalidated"] => Meaning::TaskInvalidated { task },
-            [stage, sequence, "triggered"] => Meaning::SequenceTriggered { stage, sequence },
-            [_, _, "started" | "finished"] => Meaning::SequenceTold,
-            _ => Meaning::Domain,
-        }
+        Meaning::of(&self.kind)
     }
 }
 
@@ -133,6 +123,23 @@ pub enum Meaning<'a> {
     SequenceTold,
     /// Something happened elsewhere that sequences may be triggered on.
     Domain,
+}
+
+impl<'a> Meaning<'a> {
+    /// What a type says.
+    pub fn of(kind: &'a str) -> Self {
+        let parts: Vec<&str> = short(kind).split('.').collect();
+        match parts[..] {
+            [task, "triggered"] => Meaning::TaskTriggered { task },
+            [task, "started"] => Meaning::Task { task, phase: Phase::Started },
+            [task, "status", "changed"] => Meaning::Task { task, phase: Phase::StatusChanged },
+            [task, "finished"] => Meaning::Task { task, phase: Phase::Finished },
+            [task, "invalidated"] => Meaning::TaskInvalidated { task },
+            [stage, sequence, "triggered"] => Meaning::SequenceTriggered { stage, sequence },
+            [_, _, "started" | "finished"] => Meaning::SequenceTold,
+            _ => Meaning::Domain,
+        }
+    }
 }
 
 /// How far an executor is.

@@ -65,7 +65,42 @@ fn triggers_that_wait_for_what_never_happens() {
         ),
         ("dev.delivery", "12:22 `dev.delivery` is no end of `delivery` (did you mean `dev.delivery.finished`?)"),
         ("git.tag.create", "12:22 `git.tag.create` is nothing that happens in Git (did you mean `git.tag.created`?)"),
-        ("test.finished", "12:22 `test.finished` does not say of which stage (did you mean `dev.test.finished`?)"),
+        (
+            "test.finished",
+            "12:22 `test.finished` starts nothing: it says no stage, and is what executors tell of a task (did you mean `dev.test.finished`?)",
+        ),
+        (
+            "test.triggered",
+            "12:22 `test.triggered` starts nothing: it asks executors for a task, and launchway alone tells it (did you mean `dev.test.finished`?)",
+        ),
+        (
+            "sh.keptn.event.tets.started",
+            "12:22 `tets.started` starts nothing: it is what executors tell of a task that goes on (did you mean `dev.test.finished`?)",
+        ),
+        (
+            "test.status.changed",
+            "12:22 `test.status.changed` starts nothing: it is what executors tell of a task that goes on (did you mean `dev.test.finished`?)",
+        ),
+        (
+            "evaluation.invalidated",
+            "12:22 `evaluation.invalidated` starts nothing: nothing follows from what was made invalid (did you mean `dev.evaluation.finished`?)",
+        ),
+        (
+            "dev.tset.triggered",
+            "12:22 `dev.tset.triggered` starts nothing: it asks for the sequence that it names, and for no other (did you mean `dev.test.finished`?)",
+        ),
+        (
+            "deb.delivery.started",
+            "12:22 `deb.delivery.started` starts nothing: launchway alone tells how sequences get on, and their ends are `.finished` (did you mean `dev.delivery.finished`?)",
+        ),
+        (
+            "image.finished",
+            "12:22 `image.finished` starts nothing: it says no stage, and is what executors tell of a task (an end is `<stage>.<sequence>.finished`; what happens outside has a type such as `image.built`)",
+        ),
+        (
+            "com.image.triggered",
+            "12:22 `com.image.triggered` starts nothing: it asks for the sequence that it names, and for no other (an end is `<stage>.<sequence>.finished`; what happens outside has a type such as `image.built`)",
+        ),
         (
             "dev..finished",
             "12:22 `dev..finished` never happens: the parts of an event are words with dots between them",
@@ -79,6 +114,8 @@ fn triggers_that_wait_for_what_never_happens() {
         "push",
         "dev.evaluation.finished",
         "ci.build.done",
+        "dev.test.status.changed",
+        "com.image.was.finished",
         "git.tag.created",
         "dev.git.pull-request.merged",
     ] {

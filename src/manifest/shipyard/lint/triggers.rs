@@ -8,11 +8,16 @@ use super::selectors;
 use crate::manifest::findings::Findings;
 use crate::manifest::shape::nearest;
 use crate::manifest::shipyard::{as_meant, place, selector};
+use crate::model::cloud_event::{Meaning, Phase};
 use crate::model::git_event::GitEventKind;
 use crate::model::shipyard::{Ended, Sequence, SequenceTrigger, Shipyard, Stage};
 
 /// Exists in every stage unless the stage has its own.
 const BUILT_IN_SEQUENCE: &str = "evaluation";
+
+/// What to write for what nothing here is named like.
+const NEITHER_END: &str =
+    "an end is `<stage>.<sequence>.finished`; what happens outside has a type such as `image.built`";
 
 /// What happens to sequences and tasks beside their end.
 const KINDS: [&str; 3] = ["triggered", "started", "finished"];
@@ -103,10 +108,43 @@ fn event<'a>(
             dangling(format!("`{event}` is no end of `{name}`"), Some(format!("{event}.finished")));
             None
         }
-        [name, "finished"] => {
-            let stage = shipyard.stages.iter().find(|stage| stage.ended(name).is_some())?;
-            dangling(format!("`{event}` does not say of which stage"), Some(format!("{}.{event}", stage.name)));
+        _ => {
+            if let Some(reason) = starts_nothing(event) {
+                let hint = end_of(shipyard, &parts).map(|end| format!("did you mean `{end}`?"));
+                findings.warning(&field, "dangling", format!("`{event}` starts nothing: {reason}")).hint =
+                    Some(hint.unwrap_or_else(|| NEITHER_END.to_owned()));
+            }
             None
+        }
+    }
+}
+
+/// Why events of a type start nothing that waits for them, whoever tells them.
+fn starts_nothing(event: &str) -> Option<&'static str> {
+    match Meaning::of(event) {
+        Meaning::Domain => None,
+        Meaning::Task { phase: Phase::Finished, .. } => Some("it says no stage, and is what executors tell of a task"),
+        Meaning::Task { .. } => Some("it is what executors tell of a task that goes on"),
+        Meaning::TaskTriggered { .. } => Some("it asks executors for a task, and launchway alone tells it"),
+        Meaning::TaskInvalidated { .. } => Some("nothing follows from what was made invalid"),
+        Meaning::SequenceTriggered { .. } => Some("it asks for the sequence that it names, and for no other"),
+        Meaning::SequenceTold => Some("launchway alone tells how sequences get on, and their ends are `.finished`"),
+    }
+}
+
+/// The end of what is named in an event, or nearly, in the first stage that has it.
+fn end_of(shipyard: &Shipyard, parts: &[&str]) -> Option<String> {
+    let end = |stage: &Stage, name: &str| format!("{}.{name}.finished", stage.name);
+    match *parts {
+        [name, _] | [name, "status", "changed"] => {
+            let of_each = shipyard.stages.iter().filter_map(|stage| Some((meant(stage, name)?, stage)));
+            let nearest = of_each.min_by_key(|(found, _)| *found != name);
+            nearest.map(|(found, stage)| end(stage, found))
+        }
+        [stage, name, _] => {
+            let known = nearest(stage, shipyard.stages.iter().map(|stage| stage.name.as_str()))?;
+            let stage = shipyard.stages.iter().find(|stage| stage.name.as_str() == known)?;
+            meant(stage, name).map(|found| end(stage, found))
         }
         _ => None,
     }
@@ -115,6 +153,7 @@ fn event<'a>(
 fn meant<'a>(stage: &'a Stage, name: &str) -> Option<&'a str> {
     let tasks = stage.sequences.iter().flat_map(|sequence| &sequence.tasks).map(|task| task.name.as_str());
     let known: Vec<&str> = stage.sequences.iter().map(|sequence| sequence.name.as_str()).chain(tasks).collect();
-    let as_meant = known.iter().copied().find(|known| *known == as_meant(name));
-    as_meant.or_else(|| nearest(name, known.into_iter()))
+    let exact = known.iter().copied().find(|known| *known == as_meant(name));
+    let built_in = (as_meant(name) == BUILT_IN_SEQUENCE).then_some(BUILT_IN_SEQUENCE);
+    exact.or(built_in).or_else(|| nearest(name, known.into_iter()))
 }
