@@ -33,6 +33,14 @@ pub fn of_run(run: &SequenceRun) -> Vec<CloudEvent> {
     events
 }
 
+/// Everything that has happened to runs, newest first, as the runs come. What happens at once is told run after run, as sinks
+/// are told of it: what ends one begins the next.
+pub fn newest_first(runs: &[SequenceRun]) -> Vec<CloudEvent> {
+    let mut events: Vec<CloudEvent> = runs.iter().flat_map(|run| of_run(run).into_iter().rev()).collect();
+    events.sort_by(|one, other| other.time.cmp(&one.time));
+    events
+}
+
 /// What has happened to a run since it was as `before`, oldest first; everything, if it was not there.
 pub fn news(before: Option<&SequenceRun>, now: &SequenceRun) -> Vec<CloudEvent> {
     let name = |event: &CloudEvent| (event.kind.clone(), event.source.clone(), event.id.clone());
@@ -204,6 +212,21 @@ mod tests {
                 "dev.delivery.finished",
             ]
         );
+    }
+
+    #[test]
+    fn what_happens_at_once_stands_after_what_it_follows_from_when_the_newest_comes_first() {
+        let later = |at: i64| SequenceRun { id: "r2".into(), created_at: Timestamp(at), ended_at: None, ..ended() };
+        let newest = |runs: &[SequenceRun]| {
+            let of_sequences = newest_first(runs).into_iter().filter(|event| event.id.starts_with('r'));
+            let of_sequences = of_sequences.filter(|event| event.short_kind().starts_with("dev."));
+            of_sequences.map(|event| event.id).collect::<Vec<_>>()
+        };
+        let last = |at: i64| SequenceRun { ended_at: Some(Timestamp(at)), ..ended() };
+        let at_once = ["r2.started", "r2.triggered", "r1.finished", "r1.started", "r1.triggered"];
+        assert_eq!(newest(&[later(0), ended()]), at_once);
+        let after = ["r1.finished", "r2.started", "r2.triggered", "r1.started", "r1.triggered"];
+        assert_eq!(newest(&[later(0), last(1)]), after);
     }
 
     #[test]

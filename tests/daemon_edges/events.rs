@@ -154,6 +154,9 @@ fn executors_deliver_a_service_through_all_stages_although_the_daemon_dies_betwe
         events["events"].as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(kinds.iter().filter(|kind| kind.ends_with(".release.finished")).count(), 1, "{kinds:?}");
     assert_eq!(kinds.first(), Some(&"sh.keptn.event.production.delivery.finished"));
+    let place = |kind: &str| kinds.iter().position(|it| it.strip_prefix("sh.keptn.event.") == Some(kind));
+    let (next, before) = (place("production.delivery.triggered"), place("dev.delivery.finished"));
+    assert_eq!(next.map(|next| next < before.unwrap()), Some(true), "newest first, also at once: {kinds:?}");
 }
 
 #[test]

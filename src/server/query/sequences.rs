@@ -103,10 +103,8 @@ impl Query {
         let (from, size) = selection.page();
         let period = Period::of(selection.from_time.as_deref(), selection.before_time.as_deref())?;
         let runs = self.sequences_of(selection.runs(), |found: usize| found < SEARCHED).await?;
-        let mut events: Vec<CloudEvent> = runs.iter().flat_map(cloud_event::of_run).collect();
+        let mut events = cloud_event::newest_first(&runs);
         events.retain(|event| selection.takes(event, &period));
-        events.reverse(); // of one moment, what came later comes first too
-        events.sort_by(|one, other| other.time.cmp(&one.time));
         Ok(EventPage::of(events, from, size))
     }
 
