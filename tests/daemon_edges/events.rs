@@ -160,6 +160,32 @@ fn executors_deliver_a_service_through_all_stages_although_the_daemon_dies_betwe
 }
 
 #[test]
+fn an_empty_parameter_is_no_filter_and_a_state_that_is_none_is_refused() {
+    let shop = Shop::new();
+    shop.send("e1", "dev.delivery.triggered", &json!({"shkeptncontext": "c1"}));
+    shop.offered("deployment");
+    let get = |path: &str| shop.call("GET", path, &Value::Null);
+    let open = "/api/controlPlane/v1/event/triggered/sh.keptn.event.deployment.triggered";
+    for (path, empty, none) in [
+        ("/api/v1/event", "project=&stage=&service=&type=&source=&keptnContext=&eventID=&fromTime=", "project=bank"),
+        (open, "service=&project=&pageSize=", "service=web"),
+        ("/api/controlPlane/v1/sequence/shop", "state=&name&keptnContext=&beforeTime=", "state=finished"),
+    ] {
+        let all = get(path);
+        assert!(all.1["totalCount"].as_u64().is_some_and(|count| count > 0), "{path}: {}", all.1);
+        assert_eq!(get(&format!("{path}?{empty}")), all);
+        let filtered = get(&format!("{path}?{empty}&pageSize=1&{none}")).1;
+        assert_eq!(filtered["totalCount"], 0, "{path} {none}");
+    }
+    let started = get("/api/controlPlane/v1/sequence/shop?name=delivery&state=started").1;
+    assert_eq!(started["states"][0]["shkeptncontext"], "c1", "{started}");
+    let (code, problem) = get("/api/controlPlane/v1/sequence/shop?state=bogus");
+    assert_eq!(code, 400, "{problem}");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("`bogus`") && detail.contains("`started`, `paused`, `waitingForApproval`"), "{detail}");
+}
+
+#[test]
 fn an_event_has_its_effect_once_and_one_that_comes_late_or_is_about_nothing_has_none_and_says_why() {
     let shop = Shop::new();
     let first = shop.send("e1", "dev.delivery.triggered", &json!({}));

@@ -1,8 +1,9 @@
 //! Parts of requests, whose errors are problems like all others.
 
 use axum::extract::rejection::{FormRejection, JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::StatusCode;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
 use serde::de::DeserializeOwned;
 
 use crate::server::problem::Problem;
@@ -12,6 +13,23 @@ use crate::server::state::ServerState;
 #[derive(Debug, FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(Problem))]
 pub struct Parameters<T>(pub T);
+
+/// Parameters of Keptn's clients, which also name what they do not ask for: an empty one is none.
+#[derive(Debug)]
+pub struct Filters<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<ServerState> for Filters<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &ServerState) -> Result<Self, Problem> {
+        let is_given = |pair: &&str| pair.split_once('=').is_some_and(|(_, value)| !value.is_empty());
+        let given: Vec<&str> = parts.uri.query().unwrap_or_default().split('&').filter(is_given).collect();
+        let given = Uri::try_from(format!("/?{}", given.join("&")));
+        let given = given.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+        let Query(filters) = Query::try_from_uri(&given)?;
+        Ok(Self(filters))
+    }
+}
 
 /// Parts of the path.
 #[derive(Debug, FromRequestParts)]

@@ -12,7 +12,7 @@ use crate::model::ids::{RunId, ServiceKey};
 use crate::model::run::SequenceRun;
 use crate::report::cloud_event;
 use crate::server::problem::{Answer, Problem};
-use crate::server::view::{EventPage, SequencePage, SequenceView};
+use crate::server::view::{ContextState, EventPage, SequencePage, SequenceView};
 use crate::store::RunFilter;
 
 /// How many runs are read at once.
@@ -59,7 +59,7 @@ pub struct SequenceSelection {
     /// Of this name.
     pub name: Option<String>,
     /// In this state.
-    pub state: Option<String>,
+    pub state: Option<ContextState>,
     /// Begun not before, as RFC 3339.
     pub from_time: Option<String>,
     /// Begun before, as RFC 3339.
@@ -141,7 +141,7 @@ impl Query {
         views.retain(|view| {
             let is = |wanted: Option<&String>, value: &str| wanted.is_none_or(|wanted| wanted == value);
             is(selection.name.as_ref(), &view.name)
-                && is(selection.state.as_ref(), &view.state)
+                && selection.state.is_none_or(|wanted| wanted == view.state)
                 && period.has(&view.time)
         });
         Ok(SequencePage::of(views, from, size))
@@ -212,8 +212,7 @@ impl Period {
             let none = || Problem::new(StatusCode::BAD_REQUEST, format!("`{text}` is no time as RFC 3339 has it"));
             from_rfc3339(text).map(rfc3339_sorting).ok_or_else(none)
         };
-        let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(sorting).transpose();
-        Ok(Self { from: given(from)?, before: given(before)? })
+        Ok(Self { from: from.map(sorting).transpose()?, before: before.map(sorting).transpose()? })
     }
 
     fn has(&self, time: &str) -> bool {

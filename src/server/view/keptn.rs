@@ -1,6 +1,7 @@
 //! Keptn's shapes of what runs. Source: the API of Keptn 1.4 and the models of its `go-utils`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,13 +61,41 @@ pub struct SequenceView {
     pub time: String,
     /// The context.
     pub shkeptncontext: String,
-    /// `triggered`, `waiting` (for its turn), `started`, `paused`, `waitingForApproval`, `finished`, `aborted` or `timedOut`.
-    pub state: String,
+    /// Where it is.
+    pub state: ContextState,
     /// What the problem is called that it is about, if the event that began it says so.
     #[serde(default, rename = "problemTitle", skip_serializing_if = "Option::is_none")]
     pub problem_title: Option<String>,
     /// Each stage that it came to, in the order in which it did.
     pub stages: Vec<StageView>,
+}
+
+/// Where a context is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ContextState {
+    /// Nothing of it has begun.
+    Triggered,
+    /// It waits for its turn, and says why.
+    Waiting,
+    /// Something of it runs.
+    Started,
+    /// A person has it begin no further task.
+    Paused,
+    /// A person is to decide about it.
+    WaitingForApproval,
+    /// It has ended by itself.
+    Finished,
+    /// It was ended.
+    Aborted,
+    /// It took too long.
+    TimedOut,
+}
+
+impl fmt::Display for ContextState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// Where a context is in a stage.
@@ -166,7 +195,7 @@ impl SequenceView {
             project: first.service.project.to_string(),
             time: rfc3339_sorting(first.created_at),
             shkeptncontext: context.to_owned(),
-            state: state(runs).to_owned(),
+            state: state(runs),
             problem_title: text(&first.data, "/problem/ProblemTitle"),
             stages,
         })
@@ -224,27 +253,27 @@ impl LatestEvent {
 }
 
 /// Where a context is, by what has not ended of it, or else by what ended last.
-fn state(runs: &[&SequenceRun]) -> &'static str {
+fn state(runs: &[&SequenceRun]) -> ContextState {
     let open = runs.iter().filter(|run| run.ended_at.is_none());
     if open.clone().any(|run| run.paused.is_some()) {
-        return "paused";
+        return ContextState::Paused;
     }
     let (mut queued, mut waits, mut asks) = (false, false, false);
     for run in open {
         match run.state {
             SequenceState::Queued => (queued, waits) = (true, waits || !run.message.is_empty()),
             _ if run.awaits_approval().is_some() => asks = true,
-            _ => return "started",
+            _ => return ContextState::Started,
         }
     }
     let last = runs.iter().max_by_key(|run| run.ended_at).and_then(|run| run.outcome);
     match (asks, queued, last.map(|outcome| outcome.status)) {
-        (true, _, _) => "waitingForApproval",
-        (_, true, _) if waits => "waiting",
-        (_, true, _) => "triggered",
-        (_, _, Some(Status::Aborted | Status::Superseded)) => "aborted",
-        (_, _, Some(Status::TimedOut)) => "timedOut",
-        _ => "finished",
+        (true, _, _) => ContextState::WaitingForApproval,
+        (_, true, _) if waits => ContextState::Waiting,
+        (_, true, _) => ContextState::Triggered,
+        (_, _, Some(Status::Aborted | Status::Superseded)) => ContextState::Aborted,
+        (_, _, Some(Status::TimedOut)) => ContextState::TimedOut,
+        _ => ContextState::Finished,
     }
 }
 

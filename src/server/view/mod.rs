@@ -25,8 +25,8 @@ pub use event::EventView;
 pub use explanation::{Explanation, Facts, Reason, explain};
 pub use image_stream::ImageTagView;
 pub use keptn::{
-    EventPage, ProjectPage, ProjectView, SequencePage, SequenceView, ServiceOfStage, ServicePage, StageOfProject,
-    StagePage,
+    ContextState, EventPage, ProjectPage, ProjectView, SequencePage, SequenceView, ServiceOfStage, ServicePage,
+    StageOfProject, StagePage,
 };
 pub use placement::{PodView, ServiceView};
 pub use plan::{ChangeView, DiffLine, DifferenceView, PlanView};

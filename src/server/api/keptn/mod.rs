@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::extract::{Body, Parameters, Segments};
+use super::extract::{Body, Filters, Segments};
 use crate::clock::{Clock, Ids, SystemClock, Ulids};
 use crate::control::commands::{Command, Done, SequenceCommand};
 use crate::model::cloud_event::{CloudEvent, SPEC_VERSION};
@@ -176,7 +176,7 @@ fn event(headers: &HeaderMap, body: &[u8]) -> Answer<CloudEvent> {
 
 pub(in crate::server) async fn events(
     State(state): State<ServerState>,
-    Parameters(selection): Parameters<EventSelection>,
+    Filters(selection): Filters<EventSelection>,
 ) -> Answer<Json<EventPage>> {
     state.query.cloud_events(&selection).await.map(Json)
 }
@@ -184,7 +184,7 @@ pub(in crate::server) async fn events(
 pub(in crate::server) async fn open_tasks(
     State(state): State<ServerState>,
     Segments(kind): Segments<String>,
-    Parameters(selection): Parameters<EventSelection>,
+    Filters(selection): Filters<EventSelection>,
 ) -> Answer<Json<EventPage>> {
     state.query.open_tasks(&kind, &selection).await.map(Json)
 }
@@ -192,7 +192,7 @@ pub(in crate::server) async fn open_tasks(
 pub(in crate::server) async fn sequences(
     State(state): State<ServerState>,
     Segments(project): Segments<String>,
-    Parameters(selection): Parameters<SequenceSelection>,
+    Filters(selection): Filters<SequenceSelection>,
 ) -> Answer<Json<SequencePage>> {
     state.query.sequences(&project, &selection).await.map(Json)
 }
