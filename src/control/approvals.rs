@@ -10,7 +10,7 @@ use crate::engine::by_hand::{Meant, Verdict, decide_signed};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync;
-use crate::model::ids::{CommitId, ProjectName, ServiceKey, StageName};
+use crate::model::ids::{CommitId, ProjectName, RunId, ServiceKey, StageName};
 use crate::model::run::Run;
 use crate::source::Said;
 
@@ -77,13 +77,15 @@ async fn carry_out(
         };
         let by = format!("git:{}", signer.as_deref().unwrap_or_default());
         let reason = format!("in {}", said.commit.short());
-        let verdict = Verdict { approve: asked.approve, reason: &reason, meant: Meant::default(), by: &by };
-        let services: Vec<Result<&ServiceKey, &str>> = match &meant {
-            Ok(services) => services.iter().map(Ok).collect(),
+        let all: Vec<Result<&Waits, &str>> = match &meant {
+            Ok(waiting) => waiting.iter().map(Ok).collect(),
             Err(why) => vec![Err(why)],
         };
-        for service in services {
-            let signed = service.map(|service| (service, verdict));
+        for waits in all {
+            let signed = waits.map(|(service, run)| {
+                let meant = Meant { run: run.as_ref().map(RunId::as_str), ..Meant::default() };
+                (service, Verdict { approve: asked.approve, reason: &reason, meant, by: &by })
+            });
             let at = (&said.commit, place);
             driver.decide(|transition| decide_signed(transition, &watched.name, at, signed)).await?;
         }
@@ -94,18 +96,21 @@ async fn carry_out(
     Ok(())
 }
 
-/// The services that are meant, or why there is none.
+/// What waits: something of a service, or a run of it.
+type Waits = (ServiceKey, Option<RunId>);
+
+/// What is meant, or why there is none.
 async fn meant(
     driver: &Driver,
     project: &ProjectName,
     asked: &Asked,
     commit: &CommitId,
-) -> Result<Result<Vec<ServiceKey>, String>> {
+) -> Result<Result<Vec<Waits>, String>> {
     let store = &*driver.store;
     if let ["-s" | "--stage", stage] = asked.of.split_whitespace().collect::<Vec<_>>()[..] {
-        let services = waiting(driver, project, &stage.into()).await?;
+        let waiting = waiting(driver, project, &stage.into()).await?;
         let nothing = || format!("nothing waits for approval in stage `{stage}`");
-        return Ok(if services.is_empty() { Err(nothing()) } else { Ok(services) });
+        return Ok(if waiting.is_empty() { Err(nothing()) } else { Ok(waiting) });
     }
     let word = if asked.approve { "approve" } else { "reject" };
     let spoken = match Spoken::read(&format!("launchway {word} {}", asked.of)) {
@@ -113,7 +118,7 @@ async fn meant(
         Err(failure) => return Ok(Err(failure.to_string())),
     };
     match spoken.meant(store, project, commit.short().to_owned()).await {
-        Ok(Command::Sequence(SequenceCommand::Decide { service, .. })) => Ok(Ok(vec![service])),
+        Ok(Command::Sequence(SequenceCommand::Decide { service, run, .. })) => Ok(Ok(vec![(service, run)])),
         Ok(_) => Ok(Err("it approves or rejects nothing".to_owned())),
         Err(Refusal::Failed(failure)) => Err(failure),
         Err(Refusal::Unknown(failure) | Refusal::Conflict(failure) | Refusal::Invalid(failure)) => {
@@ -122,20 +127,19 @@ async fn meant(
     }
 }
 
-/// The services of which something waits for approval in a stage.
-async fn waiting(driver: &Driver, project: &ProjectName, stage: &StageName) -> Result<Vec<ServiceKey>, Failure> {
-    let mut services = Vec::new();
+/// All that waits for approval in a stage.
+async fn waiting(driver: &Driver, project: &ProjectName, stage: &StageName) -> Result<Vec<Waits>, Failure> {
+    let mut waiting = Vec::new();
     let slots = driver.store.open_slots(Some(project)).await?.into_iter().map(|slot| slot.value);
     for slot in slots.filter(|slot| &slot.service.stage == stage) {
         for id in slot.open() {
             let run = driver.store.run(id).await?.map(|run| run.value);
             if run.as_ref().and_then(Run::sequence).is_some_and(|run| run.awaits_approval().is_some()) {
-                services.push(slot.service.clone());
-                break;
+                waiting.push((slot.service.clone(), Some(id.clone())));
             }
         }
     }
-    Ok(services)
+    Ok(waiting)
 }
 
 /// What a message asks for: trailers are in its last paragraph, and that is not its first.

@@ -215,17 +215,13 @@ impl Query {
         Ok(taken.map(|run| RunView::from(&run.value)).collect::<List<_>>().beside(&runs.damaged))
     }
 
-    /// The sequences that wait for a person to approve them, each of which has let others have its slot; no more than any
-    /// question is answered with.
-    pub async fn awaiting_approval(&self) -> Answer<Vec<RunView>> {
-        let slots = self.store.open_slots(None).await?;
-        let yielded = slots.into_iter().flat_map(|slot| slot.value.yielded).take(MOST as usize);
-        let mut waiting = Vec::new();
-        for id in yielded {
-            waiting.extend(self.store.run(&id).await?.map(|run| RunView::from(&run.value)));
-        }
-        waiting.retain(|run| run.awaits_approval.is_some());
-        Ok(waiting)
+    /// The sequences that wait for a person to approve them, of the last that have not ended.
+    pub async fn awaiting_approval(&self) -> Answer<List<RunView>> {
+        let open =
+            Selection { kind: Some("sequence".into()), open: Some(true), limit: Some(MOST), ..Selection::default() };
+        let mut open = self.runs(&open).await?;
+        open.items.retain(|run| run.awaits_approval.is_some());
+        Ok(open)
     }
 
     /// One run with its steps.

@@ -55,7 +55,8 @@ pub(super) fn oid(text: &str) -> Result<Oid> {
         .ok_or_else(|| Failure::stalled(format!("`{text}` is not a full object id")))
 }
 
-/// Whether Git would allow this as a reference's full name; control characters that libgit2 lets pass are none of it.
+/// Whether this may be a reference's full name: what Git allows, without the control characters beyond ASCII, which have no business
+/// in messages.
 pub(super) fn is_reference_name(name: &str) -> bool {
     git2::Reference::is_valid_name(name) && !name.contains(char::is_control)
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use crate::control::commands::{Command, Refusal, RollbackCommand, SequenceCommand};
 use crate::error::Failure;
 use crate::manifest::rollback::{RollbackRequest, RollbackSettings};
-use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, StageName};
+use crate::model::ids::{ConfigKey, ProjectName, RunId, ServiceKey, StageName};
 use crate::model::object::CONFIG_WORDS;
 use crate::store::ReadStore;
 
 /// What may be said.
 const USAGE: &str = "`/launchway rollback NAME [-s STAGE] [--to-version N]`, `/launchway retry NAME [-s STAGE]`, \
-                     `/launchway approve NAME [-s STAGE]` or `/launchway reject NAME [-s STAGE]`";
+                     `/launchway approve NAME [-s STAGE] [--run ID]` or `/launchway reject NAME [-s STAGE] [--run ID]`";
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(in crate::control) struct Spoken {
     name: String,
     stage: Option<StageName>,
     to_version: Option<u32>,
+    /// The run that is approved or rejected.
+    run: Option<RunId>,
 }
 
 impl Spoken {
@@ -48,7 +50,7 @@ impl Spoken {
             Some(other) => return Err(wrong(format!("`{other}` is nothing that a comment may ask for"))),
             None => return Err(wrong("the comment does not say what is to be done".to_owned())),
         };
-        let (mut name, mut stage, mut to_version) = (None, None, None);
+        let (mut name, mut stage, mut to_version, mut run) = (None, None, None, None);
         while let Some(word) = words.next() {
             let Some((option, given)) = word.starts_with('-').then(|| word.split_once('=').unwrap_or((word, "")))
             else {
@@ -60,6 +62,7 @@ impl Spoken {
             let place = match option {
                 "-s" | "--stage" => &mut stage,
                 "--to-version" if verb == Verb::Rollback => &mut to_version,
+                "--run" if matches!(verb, Verb::Approve | Verb::Reject) => &mut run,
                 _ => return Err(wrong(format!("`{option}` is nothing that is known here"))),
             };
             let value = if given.is_empty() { words.next() } else { Some(given) };
@@ -71,7 +74,7 @@ impl Spoken {
         let name = name.ok_or_else(|| wrong("the comment does not say of what".to_owned()))?;
         let number = |word: &str| word.parse().map_err(|_not_a_number| wrong(format!("`{word}` is no version")));
         let to_version = to_version.map(number).transpose()?;
-        Ok(Self { verb, name, stage: stage.map(StageName::new), to_version })
+        Ok(Self { verb, name, stage: stage.map(StageName::new), to_version, run: run.map(RunId::new) })
     }
 
     /// What it means in a project; `remark` says where it was asked for.
@@ -88,7 +91,7 @@ impl Spoken {
                     service,
                     approve,
                     reason: remark,
-                    run: None,
+                    run: self.run.clone(),
                     asked: None,
                     revision: None,
                 }))
@@ -186,7 +189,7 @@ mod tests {
     use super::*;
 
     fn spoken(verb: Verb, name: &str, stage: Option<&str>, to_version: Option<u32>) -> Spoken {
-        Spoken { verb, name: name.to_owned(), stage: stage.map(Into::into), to_version }
+        Spoken { verb, name: name.to_owned(), stage: stage.map(Into::into), to_version, run: None }
     }
 
     #[test]
@@ -201,6 +204,10 @@ mod tests {
             ("/launchway retry deploy/web", spoken(Verb::Retry, "web", None, None)),
             ("/launchway approve web --stage prod", spoken(Verb::Approve, "web", Some("prod"), None)),
             ("/launchway reject web -s=prod", spoken(Verb::Reject, "web", Some("prod"), None)),
+            (
+                "/launchway approve web --run 01M8",
+                Spoken { run: Some("01M8".into()), ..spoken(Verb::Approve, "web", None, None) },
+            ),
         ] {
             assert_eq!(Spoken::read(line).unwrap(), expected, "{line}");
         }

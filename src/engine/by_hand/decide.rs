@@ -51,10 +51,10 @@ impl Meant<'_> {
             ([], []) => Err(Failure::stalled(format!("nothing of {service} waits for approval"))
                 .hint("`launchway why SERVICE -s STAGE` tells what it waits for")),
             ([], [other, ..]) => {
-                let (waits, meant) = match (self.run, self.asked, self.revision) {
-                    (Some(run), None, _) => (other.id.as_str(), run),
-                    (_, Some(_), _) => ("something else", "what was asked"),
-                    (None, None, revision) => (other.commit.short(), revision.unwrap_or_default()),
+                let (waits, meant) = match (self.run.filter(|run| other.id.as_str() != *run), self.revision) {
+                    (Some(run), _) => (other.id.as_str(), run),
+                    (None, Some(revision)) => (other.commit.short(), revision),
+                    (None, None) => ("something else", "what was asked"),
                 };
                 let failure = Failure::stalled(format!("{waits} of {service} waits for approval, and not {meant}"));
                 Err(failure.hint("a newer revision has taken its place, or it was decided"))
@@ -81,9 +81,12 @@ pub fn decide(
     let open = open_runs(transition.records, service)?;
     let waiting: Vec<&SequenceRun> = open.iter().filter(|run| run.awaits_approval().is_some()).collect();
     let run = verdict.meant.of(service, &waiting)?;
-    let Some((task, _)) = run.offered() else {
+    let Some((task, asking)) = run.offered() else {
         return Err(Failure::stalled(format!("{} waits for nobody", run.whereabouts())).into());
     };
+    if asking.executors.iter().any(|it| it.name == verdict.by && it.finished_at.is_some()) {
+        return Err(Failure::stalled(format!("{} has decided already: it {}", verdict.by, asking.message)).into());
+    }
     let word = if verdict.approve { "approved" } else { "rejected" };
     let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
     let event = Event::ExecutorFinished {

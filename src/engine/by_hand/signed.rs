@@ -20,7 +20,13 @@ pub fn decide_signed(
     (commit, place): (&CommitId, usize),
     signed: Signed<'_>,
 ) -> Result<(), Undecided> {
-    let whose = signed.map_or_else(|_| String::new(), |(service, _)| service.to_string());
+    let whose = signed.map_or_else(
+        |_| String::new(),
+        |(service, verdict)| match verdict.meant.run {
+            Some(run) => format!("{service} {run}"),
+            None => service.to_string(),
+        },
+    );
     let once = format!("approval {commit} {place} {whose}");
     if transition.records.number(Lookup::WasDelivered(repository.clone(), once.clone()))? > 0 {
         return Ok(());

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::incoming::derived_context;
+use super::incoming::{derived_context, once_in_git};
 use crate::engine::records::{Lookup, Undecided};
 use crate::engine::transition::Transition;
 use crate::manifest::service::SHARED;
@@ -52,7 +52,7 @@ pub fn note(
 
 /// Whether what has happened was told to all that it concerns.
 fn was_told(transition: &mut Transition<'_>, repository: &RepositoryName, event: &GitEvent) -> Result<bool, Undecided> {
-    Ok(transition.records.number(Lookup::WasDelivered(repository.clone(), event.identity()))? > 0)
+    Ok(transition.records.number(Lookup::WasDelivered(repository.clone(), once_in_git(event)))? > 0)
 }
 
 /// The revision that is told of it: the one that it is about, if that was planned here, else the applied one.
@@ -138,7 +138,7 @@ pub fn settle(transition: &mut Transition<'_>, repository: &RepositoryName, even
     state.happened.retain(|other| other != event);
     transition.records.repositories.put(repository, Some(state))?;
     let (repository, at) = (repository.clone(), transition.now);
-    transition.write(Write::Delivery { repository, id: event.identity(), at });
+    transition.write(Write::Delivery { repository, id: once_in_git(event), at });
     Ok(())
 }
 

@@ -15,10 +15,11 @@ use crate::manifest::names;
 use crate::model::cloud_event::{CloudEvent, Meaning, Phase};
 use crate::model::data::{MOST_DATA, MOST_DEPTH, depth};
 use crate::model::event::Event;
+use crate::model::git_event::GitEvent;
 use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::outcome::{Outcome, Status, TaskResult};
 use crate::model::plan::Plan;
-use crate::model::run::{Run, SequenceRun, SequenceState, triggered_by};
+use crate::model::run::{ExecutorRecord, Run, SequenceRun, SequenceState, triggered_by};
 use crate::model::shipyard::{EVALUATION_TASK, Sequence, Task};
 use crate::model::transaction::Write;
 use crate::plan::triggered;
@@ -99,8 +100,10 @@ pub fn receive(
         Meaning::Domain => {
             let stage = Some(event.text("stage")).filter(|stage| !stage.is_empty()).map(StageName::new);
             start(transition, repository, event, |plan| {
-                happened_at(plan, &event.kind, stage.as_ref())?;
                 let found = triggered::by_event(&plan.procedures.shipyard, &event.kind, stage.as_ref(), &event.data);
+                if found.is_empty() {
+                    happened_at(plan, &event.kind, stage.as_ref())?;
+                }
                 Ok(found.into_iter().map(|(stage, sequence)| (stage.name.clone(), sequence.clone())).collect())
             })
         }
@@ -165,7 +168,7 @@ fn of_task(
     if was_told(transition.records, &run.repository, &once(event))? {
         return Ok(Received { ignored: told_before(event), ..received });
     }
-    if let Some(reason) = has_no_effect(&run, index, (task, triggered), event) {
+    if let Some(reason) = has_no_effect(&run, index, (task, triggered, phase), event) {
         return Ok(Received { context, ignored: reason, ..Received::default() });
     }
     Told::of(event).remember(transition, &run.repository);
@@ -177,7 +180,7 @@ fn of_task(
 fn has_no_effect(
     run: &SequenceRun,
     index: usize,
-    (task, triggered): (&str, &str),
+    (task, triggered, phase): (&str, &str, Phase),
     event: &CloudEvent,
 ) -> Option<String> {
     let service = &run.service;
@@ -198,11 +201,21 @@ fn has_no_effect(
         Some(it) if !is_current || it.started_at.is_none() || it.again_at.is_some() => {
             Some(format!("`{}` does not wait for it", it.step))
         }
-        Some(it) if it.executors.len() >= MOST_EXECUTORS && it.executors.iter().all(|it| it.name != event.source) => {
+        Some(it) if is_crowded(&it.executors, &event.source, phase) => {
             Some(format!("`{}` has {MOST_EXECUTORS} executors, which are enough", it.step))
         }
         Some(_) => None,
     }
+}
+
+/// Whether an event would make one executor more of a task that has so many: it is of none that lacks just that.
+fn is_crowded(known: &[ExecutorRecord], name: &str, phase: Phase) -> bool {
+    let lacks = |it: &ExecutorRecord| match phase {
+        Phase::Started => it.started_at.is_none(),
+        Phase::StatusChanged => true,
+        Phase::Finished => it.finished_at.is_none(),
+    };
+    known.len() >= MOST_EXECUTORS && !known.iter().any(|it| it.name == name && lacks(it))
 }
 
 fn fact(event: &CloudEvent, task: usize, phase: Phase) -> Event {
@@ -289,7 +302,8 @@ fn start(
     Ok(received)
 }
 
-/// Makes sure that the stage in which something happened is there, and that an event's type and its data name the same.
+/// Makes sure that the stage in which something happened is there, and that an event's type and its data name the same: what
+/// starts nothing may be meant to. The first word of a type need not be a stage, where one is called so.
 fn happened_at(plan: &Plan, kind: &str, stage: Option<&StageName>) -> Result<(), Failure> {
     let (Some(stage), shipyard) = (stage, &plan.procedures.shipyard) else { return Ok(()) };
     if shipyard.stage(stage).is_none() {
@@ -362,15 +376,24 @@ fn told_before(event: &CloudEvent) -> String {
     format!("event `{}` of {} was told before", event.id, event.source)
 }
 
+/// What is remembered for longer than a host's calls begins so.
+const EVENT: &str = "event ";
+
 /// Under what it is remembered that an event was told. Source: CloudEvents, by which source and id tell events apart.
 fn once(event: &CloudEvent) -> String {
     // Of a source with a space in it, nobody could tell where its id begins.
     let source = event.source.replace('%', "%25").replace(' ', "%20");
-    format!("event {source} {}", event.id)
+    format!("{EVENT}{source} {}", event.id)
 }
 
+/// The same for what it has delivered to a stage; no source is written so, in which each `%` begins `%25` or `%20`.
 fn once_to(once: &str, stage: &StageName) -> String {
-    format!("to {stage} {once}")
+    format!("{EVENT}%to/{stage} {}", once.strip_prefix(EVENT).unwrap_or(once))
+}
+
+/// Under what it is remembered that something happened in Git.
+pub(super) fn once_in_git(event: &GitEvent) -> String {
+    format!("{EVENT}%git {}", event.identity())
 }
 
 fn ignored(event: &CloudEvent, reason: &str) -> Received {

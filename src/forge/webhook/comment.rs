@@ -116,7 +116,7 @@ pub(super) fn comment(written: Written<'_>) -> Result<Comment, String> {
         id: written.id.ok_or_else(|| missing("which comment it is"))?,
         pull,
         repository: repository.ok_or_else(|| missing("in which repository the comment is"))?,
-        author: author.ok_or_else(|| missing("who wrote the comment"))?,
+        author: author.ok_or_else(|| missing("who wrote the comment, by a name of letters, digits and `-_.~`"))?,
         at: written.at.ok_or_else(|| missing("when the comment was written"))?,
         commands,
     })
@@ -289,6 +289,7 @@ mod tests {
 
     #[test]
     fn whatever_else_it_is_is_said() {
+        let nobody = "the call does not say who wrote the comment, by a name of letters, digits and `-_.~`";
         let long = format!("/launchway retry web\n{}", "x".repeat(LONGEST));
         for (pointer, value, why) in [
             ("/action", json!("edited"), "the comment is not a new one"),
@@ -300,10 +301,10 @@ mod tests {
             ("/comment/user/login", json!("ci[bot]"), "the comment is by a program"),
             ("/comment/user/id", json!(-2), "the comment is by a program"),
             ("/comment/user", Value::Null, "the comment is by a program"),
-            ("/comment/user/login", json!("../admin?x"), "the call does not say who wrote the comment"),
-            ("/comment/user/login", json!(""), "the call does not say who wrote the comment"),
-            ("/comment/user/login", json!(".."), "the call does not say who wrote the comment"),
-            ("/comment/user/login", json!("ann/x"), "the call does not say who wrote the comment"),
+            ("/comment/user/login", json!("../admin?x"), nobody),
+            ("/comment/user/login", json!(""), nobody),
+            ("/comment/user/login", json!(".."), nobody),
+            ("/comment/user/login", json!("ann/x"), nobody),
             (
                 "/repository/full_name",
                 json!("acme/../shop"),

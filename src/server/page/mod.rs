@@ -67,14 +67,15 @@ pub(super) async fn overview(State(state): State<ServerState>) -> Page {
         Some(_) => state.query.sinks(&Selection::default()).await?.items,
         None => Vec::new(),
     };
-    let damaged = [deployments.damaged, runs.damaged, holds.damaged].concat();
+    let mut damaged = [deployments.damaged, runs.damaged, holds.damaged].concat();
+    damaged.extend(waiting.damaged.into_iter().filter(|record| !damaged.contains(record)).collect::<Vec<_>>());
     let page = json!({
         "damaged": damaged,
         "repositories": repositories.items,
         "deployments": deployments.items,
         "revisions": revisions.items,
         "runs": runs.items,
-        "waiting": waiting,
+        "waiting": waiting.items,
         "holds": holds.items,
         "sinks": sinks,
     });

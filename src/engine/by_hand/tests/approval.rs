@@ -1,6 +1,7 @@
 //! Whether a sequence goes on that asks for it, and which one is meant.
 
 use super::*;
+use crate::model::run::ExecutorRecord;
 
 fn asking(id: &str, commit: &str) -> SequenceRun {
     let run = first(APPROVAL_TASK, delivery(id, "b"));
@@ -33,6 +34,11 @@ fn the_one_that_is_meant_is_decided_about() {
         (&[], none, Err("nothing of shop/dev/web waits for approval")),
         (&[], run("s1"), Err("nothing of shop/dev/web waits for approval")),
         (&[&one], run("s2"), Err("s1 of shop/dev/web waits for approval, and not s2")),
+        (
+            &[&one],
+            Meant { run: Some("s1"), ..revision("c2c2") },
+            Err("c1c1c1c of shop/dev/web waits for approval, and not c2c2"),
+        ),
         (&[&one], revision("c2c2"), Err("c1c1c1c of shop/dev/web waits for approval, and not c2c2")),
         (&[&one, &two], none, Err(choices)),
         (&[&one, &two], revision("c"), Err(choices)),
@@ -64,4 +70,20 @@ fn what_a_person_says_ends_the_task_that_asks() {
         };
         assert_eq!((*told, said.as_str()), (outcome, message));
     }
+}
+
+#[test]
+fn who_has_decided_is_not_asked_again() {
+    let mut asks = asking("s1", "c1");
+    asks.tasks[0].executors = vec![ExecutorRecord { finished_at: Some(NOW), ..ExecutorRecord::of("ann") }];
+    asks.tasks[0].message = "waits for approval: waits for bob to start it".into();
+    let slot = SlotState { yielded: vec![asks.id.clone()], ..slot(None, &[]) };
+    let memory = serves().with(sequence(&asks)).with(slot);
+    let said = |by| {
+        let verdict = Verdict { approve: true, reason: "", meant: Meant::default(), by };
+        memory.decide(|transition| decide(transition, &service("dev"), verdict)).map(drop)
+    };
+    let again = said("ann").expect_err("ann has decided").to_string();
+    assert_eq!(again, "ann has decided already: it waits for approval: waits for bob to start it");
+    said("bob").expect("bob has not");
 }

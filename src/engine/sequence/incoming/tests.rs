@@ -34,6 +34,7 @@ fn sources_and_ids_tell_events_apart() {
     let all = [of("a b", "c"), of("a", "b c"), of("a%20b", "c"), of("a", "b"), of("a", "b to c"), delivered];
     let told: BTreeSet<&String> = all.iter().collect();
     assert_eq!(told.len(), all.len(), "{told:?}");
+    assert!(all.iter().all(|once| once.starts_with(EVENT)), "as long as events are: {all:?}");
 }
 
 #[test]
@@ -71,10 +72,11 @@ fn admitted(task: Task) -> SequenceRun {
 #[test]
 fn what_a_task_does_not_wait_for_has_no_effect() {
     let finished = event("ci", "e1", "ship.finished", json!({}));
-    let reason = |run: &SequenceRun, task: &str| {
+    let told = |run: &SequenceRun, task: &str, phase: Phase| {
         let triggered = run.triggered_id(0);
-        has_no_effect(run, 0, (task, &triggered), &finished)
+        has_no_effect(run, 0, (task, &triggered, phase), &finished)
     };
+    let reason = |run: &SequenceRun, task: &str| told(run, task, Phase::Finished);
     let asks = admitted(Task::named(APPROVAL_TASK));
     assert_eq!(reason(&asks, APPROVAL_TASK), None);
     let pauses = admitted(Task { triggered_after_ms: 4000, ..Task::named("ship") });
@@ -86,6 +88,11 @@ fn what_a_task_does_not_wait_for_has_no_effect() {
     assert_eq!(reason(&crowded, APPROVAL_TASK).as_deref(), Some(many));
     crowded.tasks[0].executors[7].name = "ci".into();
     assert_eq!(reason(&crowded, APPROVAL_TASK), None);
+    crowded.tasks[0].executors[7].started_at = Some(NOW);
+    assert_eq!(told(&crowded, APPROVAL_TASK, Phase::Started).as_deref(), Some(many), "it would be one more");
+    assert_eq!(told(&crowded, APPROVAL_TASK, Phase::StatusChanged), None);
+    crowded.tasks[0].executors[7].finished_at = Some(NOW);
+    assert_eq!(reason(&crowded, APPROVAL_TASK).as_deref(), Some(many));
 }
 
 #[test]

@@ -197,11 +197,11 @@ impl Step {
     }
 
     /// Whether the first word about an approval was said, which decides: who has only begun to think about it, as Keptn's
-    /// `approval-service` says at once that it does, may never say more. Where all of several are asked, all are awaited.
+    /// `approval-service` says at once that it does, may never say more. Who is declared is awaited.
     fn is_decided(&self, index: usize) -> bool {
-        let asks_several = self.run.declared(index).is_some_and(|task| !task.executors.is_empty());
+        let asks_declared = self.run.declared(index).is_some_and(|task| !task.executors.is_empty());
         let is_said = self.run.tasks[index].executors.iter().any(|it| it.finished_at.is_some());
-        self.run.done_by(index) == DoneBy::Approval && !asks_several && is_said
+        self.run.done_by(index) == DoneBy::Approval && !asks_declared && is_said
     }
 
     /// A task that has failed is left to executors, or evaluated, once more, after a pause.
