@@ -19,7 +19,7 @@ use crate::forge::webhook;
 use crate::model::action::Action;
 use crate::model::comment::{Comment, CommentCommand};
 use crate::model::ids::RepositoryName;
-use crate::model::transaction::Write;
+use crate::model::transaction::{KEPT_BY_AGE, Write};
 use crate::report::answer::{answer, marker};
 
 /// How many commands of a comment are carried out.
@@ -61,7 +61,7 @@ impl WatchedComments {
         if self.operator.driver.clock.now().since(comment.at) > LATE {
             return Err(Failure::stalled("the comment is more than an hour old"));
         }
-        let once = format!("event comment {}", comment.id);
+        let once = format!("{KEPT_BY_AGE}comment {}", comment.id);
         if self.operator.driver.store.was_delivered(repository, &once).await? {
             return Ok(false);
         }

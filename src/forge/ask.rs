@@ -24,6 +24,11 @@ pub(super) struct Ask<'a> {
 }
 
 impl Ask<'_> {
+    /// The same where the token needs other rights.
+    pub(super) fn needing(self, rights: &'static str) -> Self {
+        Self { words: Words { rights, ..self.words }, ..self }
+    }
+
     /// Reads something; nothing, if it is not there.
     pub(super) async fn get<T: DeserializeOwned>(self, url: Url) -> Result<Option<T>> {
         let answer = self.send(Method::GET, url, None, &[(404, "")]).await?;

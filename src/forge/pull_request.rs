@@ -20,6 +20,8 @@ use crate::secret::Secret;
 
 /// The answers to changing a comment that is gone, or somebody else's.
 pub(super) const FOREIGN: &[(u16, &str)] = &[(403, ""), (404, "")];
+/// Pull requests of a page: as many as are looked at.
+pub(super) const PAGE_SIZE: &str = "50";
 /// The label that pull requests get where the host has labels.
 pub(super) const LABEL: &str = "rollback";
 
@@ -142,12 +144,12 @@ pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
     /// What is said of the host, and which rights pull requests need.
     fn words(&self) -> Words;
 
-    /// The most bytes of a description.
+    /// The most characters of a description.
     fn longest_body(&self) -> usize {
         60_000
     }
 
-    /// The most bytes of a comment.
+    /// The most characters of a comment.
     fn longest_comment(&self) -> usize {
         self.longest_body()
     }
@@ -210,6 +212,11 @@ pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
     async fn label(&self, _ask: Ask<'_>, _number: u64) -> Result<()> {
         Ok(())
     }
+}
+
+/// The name of a branch, which may be its full one.
+pub(super) fn short(branch: &str) -> &str {
+    branch.strip_prefix("refs/heads/").unwrap_or(branch)
 }
 
 /// A branch by its full name.

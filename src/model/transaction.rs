@@ -207,12 +207,16 @@ pub enum Write {
     Delivery {
         /// The repository.
         repository: RepositoryName,
-        /// The host's id of it.
+        /// The host's id of it, or what was told by whoever may tell it again much later; see [`KEPT_BY_AGE`].
         id: String,
         /// When.
         at: Timestamp,
     },
 }
+
+/// The id of a delivery begins so that is remembered for as long as its age lets it, whatever comes after it: whoever tells an
+/// event again may have told a hundred others since. Of a host's own ids, only the last stay.
+pub const KEPT_BY_AGE: &str = "event ";
 
 /// A row of the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -33,7 +33,7 @@ use crate::model::state::{ConfigState, RepositoryState};
 use crate::model::unique_name::UniqueName;
 use crate::runtime::Runtime;
 use crate::runtime::logs::{self, LogQuery};
-use crate::store::{EventRow, Listing, ReadStore, RunFilter};
+use crate::store::{EventRow, Listing, ReadStore, RunFilter, Versioned};
 
 pub use self::selection::Selection;
 pub use self::sequences::{EventSelection, SequenceSelection};
@@ -224,10 +224,14 @@ impl Query {
         Ok(open)
     }
 
+    /// A run as it is remembered.
+    pub async fn stored_run(&self, id: &str) -> Answer<Versioned<Run>> {
+        self.store.run(&RunId::from(id)).await?.ok_or_else(|| no_run(id))
+    }
+
     /// One run with its steps.
     pub async fn run(&self, id: &str) -> Answer<RunDetail> {
-        let run = self.store.run(&RunId::from(id)).await?;
-        let run = run.ok_or_else(|| no_run(id))?;
+        let run = self.stored_run(id).await?;
         let (namespace, parent) = match &run.value {
             Run::Sequence(run) => (&run.destination.namespace, None),
             Run::Deployment(run) => (&run.destination.namespace, self.store.run(&run.parent).await?),

@@ -48,8 +48,7 @@ impl Meant<'_> {
         let meant: Vec<&SequenceRun> = waiting.iter().filter(is_meant).copied().collect();
         match (meant.as_slice(), waiting) {
             ([run], _) => Ok(run),
-            ([], []) => Err(Failure::stalled(format!("nothing of {service} waits for approval"))
-                .hint("`launchway why SERVICE -s STAGE` tells what it waits for")),
+            ([], []) => Err(nothing_waits(service)),
             ([], [other, ..]) => {
                 let (waits, meant) = match (self.run.filter(|run| other.id.as_str() != *run), self.revision) {
                     (Some(run), _) => (other.id.as_str(), run),
@@ -69,6 +68,11 @@ impl Meant<'_> {
     }
 }
 
+fn nothing_waits(service: &ServiceKey) -> Failure {
+    Failure::stalled(format!("nothing of {service} waits for approval"))
+        .hint("`launchway why SERVICE -s STAGE` tells what it waits for")
+}
+
 /// Lets a sequence go on that waits for approval, or ends it; says which, and of which revision.
 ///
 /// # Errors
@@ -81,9 +85,8 @@ pub fn decide(
     let open = open_runs(transition.records, service)?;
     let waiting: Vec<&SequenceRun> = open.iter().filter(|run| run.awaits_approval().is_some()).collect();
     let run = verdict.meant.of(service, &waiting)?;
-    let Some((task, asking)) = run.offered() else {
-        return Err(Failure::stalled(format!("{} waits for nobody", run.whereabouts())).into());
-    };
+    let task = run.awaits_approval().ok_or_else(|| nothing_waits(service))?;
+    let asking = &run.tasks[task];
     if asking.executors.iter().any(|it| it.name == verdict.by && it.finished_at.is_some()) {
         return Err(Failure::stalled(format!("{} has decided already: it {}", verdict.by, asking.message)).into());
     }

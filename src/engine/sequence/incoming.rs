@@ -21,7 +21,7 @@ use crate::model::outcome::{Outcome, Status, TaskResult};
 use crate::model::plan::Plan;
 use crate::model::run::{ExecutorRecord, Run, SequenceRun, SequenceState, triggered_by};
 use crate::model::shipyard::{EVALUATION_TASK, Sequence, Task};
-use crate::model::transaction::Write;
+use crate::model::transaction::{KEPT_BY_AGE, Write};
 use crate::plan::triggered;
 
 /// What is said once of an event and not left to the tasks that follow.
@@ -210,12 +210,7 @@ fn has_no_effect(
 
 /// Whether an event would make one executor more of a task that has so many: it is of none that lacks just that.
 fn is_crowded(known: &[ExecutorRecord], name: &str, phase: Phase) -> bool {
-    let lacks = |it: &ExecutorRecord| match phase {
-        Phase::Started => it.started_at.is_none(),
-        Phase::StatusChanged => true,
-        Phase::Finished => it.finished_at.is_none(),
-    };
-    known.len() >= MOST_EXECUTORS && !known.iter().any(|it| it.name == name && lacks(it))
+    known.len() >= MOST_EXECUTORS && !known.iter().any(|it| it.name == name && it.lacks(phase))
 }
 
 fn fact(event: &CloudEvent, task: usize, phase: Phase) -> Event {
@@ -376,24 +371,21 @@ fn told_before(event: &CloudEvent) -> String {
     format!("event `{}` of {} was told before", event.id, event.source)
 }
 
-/// What is remembered for longer than a host's calls begins so.
-const EVENT: &str = "event ";
-
 /// Under what it is remembered that an event was told. Source: CloudEvents, by which source and id tell events apart.
 fn once(event: &CloudEvent) -> String {
     // Of a source with a space in it, nobody could tell where its id begins.
     let source = event.source.replace('%', "%25").replace(' ', "%20");
-    format!("{EVENT}{source} {}", event.id)
+    format!("{KEPT_BY_AGE}{source} {}", event.id)
 }
 
 /// The same for what it has delivered to a stage; no source is written so, in which each `%` begins `%25` or `%20`.
 fn once_to(once: &str, stage: &StageName) -> String {
-    format!("{EVENT}%to/{stage} {}", once.strip_prefix(EVENT).unwrap_or(once))
+    format!("{KEPT_BY_AGE}%to/{stage} {}", once.strip_prefix(KEPT_BY_AGE).unwrap_or(once))
 }
 
 /// Under what it is remembered that something happened in Git.
 pub(super) fn once_in_git(event: &GitEvent) -> String {
-    format!("{EVENT}%git {}", event.identity())
+    format!("{KEPT_BY_AGE}%git {}", event.identity())
 }
 
 fn ignored(event: &CloudEvent, reason: &str) -> Received {

@@ -14,14 +14,13 @@ use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Comment, FOREIGN, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
+    Ask, Comment, FOREIGN, Known, LABEL, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests,
+    asking, full, short,
 };
 use crate::forge::text::Hidden;
 use crate::model::ids::CommitId;
 use crate::model::preview::OpenPullRequest;
 
-/// Pull requests of a page: as many as are looked at.
-const PAGE_SIZE: &str = "50";
 /// The first comment of every thread.
 const FIRST: &str = "1";
 
@@ -202,7 +201,7 @@ impl PullRequestApi for AzurePulls {
             Some(OpenPullRequest {
                 number: pull.pull_request_id,
                 head: CommitId::new(pull.last_merge_source_commit?.commit_id),
-                branch: from.strip_prefix("refs/heads/").unwrap_or(&from).to_owned(),
+                branch: short(&from).to_owned(),
                 is_fork,
                 reference: (!is_fork).then_some(from),
             })

@@ -13,6 +13,7 @@ use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
 use crate::forge::hosted::{HostSettings, Hosted};
+use crate::forge::pull_request::short;
 use crate::forge::registration::{
     SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, filtered, listed, text,
 };
@@ -105,7 +106,7 @@ impl WebhookApi for AzureHooks {
         };
         // It may be given in full or without what all branches begin with.
         let branch = text(&whole, "/publisherInputs/branch");
-        let branch = branch.map(|branch| branch.strip_prefix("refs/heads/").map(str::to_owned).unwrap_or(branch));
+        let branch = branch.map(|branch| short(&branch).to_owned());
         let pushed_by = text(&whole, "/publisherInputs/pushedBy").map(|_| "it tells of some people's pushes only");
         let details = text(&whole, "/consumerInputs/resourceDetailsToSend").filter(|details| details != "all");
         let details = details.map(|_| "it does not tell all of a push");

@@ -14,15 +14,12 @@ use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Comment, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
+    Ask, Comment, Known, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
 };
 use crate::forge::text::Hidden;
 use crate::model::comment::Author;
 use crate::model::ids::CommitId;
 use crate::model::preview::OpenPullRequest;
-
-/// Pull requests of a page: Bitbucket's own limit, and as many as are looked at.
-const PAGE_SIZE: &str = "50";
 
 /// The pull requests of a repository, with an access token of it.
 ///
@@ -209,7 +206,7 @@ impl PullRequestApi for CloudPulls {
     async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {
         let rights = "an access token of the workspace needs `Account: Read` and `Repositories: Admin`; one of the \
                       repository may not ask";
-        let ask = Ask { words: Words { rights, ..ask.words }, ..ask };
+        let ask = ask.needing(rights);
         let repository = &self.settings.repository;
         let place = ["workspaces", &repository.owner, "permissions", "repositories", &repository.name];
         let query = format!("user.uuid=\"{}\"", author.id);

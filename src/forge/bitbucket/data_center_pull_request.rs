@@ -14,15 +14,13 @@ use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Comment, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
+    Ask, Comment, Known, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
 };
 use crate::forge::text::Hidden;
 use crate::model::comment::Author;
 use crate::model::ids::CommitId;
 use crate::model::preview::OpenPullRequest;
 
-/// Pull requests of a page: as many as are looked at.
-const PAGE_SIZE: &str = "50";
 /// How often a comment is changed that somebody else changes meanwhile.
 const ATTEMPTS: usize = 3;
 /// The answers to changing a comment that is gone, somebody else's, or another one by now.
@@ -198,7 +196,7 @@ impl PullRequestApi for DataCenterPulls {
     /// known to every version that signs its calls.
     async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {
         let rights = "a token of a licensed person may ask, where one of the repository may not";
-        let ask = Ask { words: Words { rights, ..ask.words }, ..ask };
+        let ask = ask.needing(rights);
         let repository = &self.settings.repository;
         let query = [
             ("permission.1", "REPO_WRITE"),

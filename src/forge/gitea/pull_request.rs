@@ -161,7 +161,7 @@ impl PullRequestApi for GiteaPulls {
     /// Who does not administer the repository is told of nobody but themselves. Gogs, and Gitea before 1.17, tell nothing.
     async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {
         let rights = "its user has to administer the repository, and it needs the scope read:repository";
-        let ask = Ask { words: Words { rights, ..ask.words }, ..ask };
+        let ask = ask.needing(rights);
         let url = self.url(&["collaborators", &author.login, "permission"]);
         Ok(ask.get::<Permission>(url).await?.is_some_and(|permission| permission.lets_write(author)))
     }

@@ -14,14 +14,11 @@ use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
+    Ask, Known, LABEL, PAGE_SIZE, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
 };
 use crate::model::comment::Author;
 use crate::model::ids::CommitId;
 use crate::model::preview::OpenPullRequest;
-
-/// Pull requests of a page: as many as are looked at.
-const PAGE_SIZE: &str = "50";
 
 /// The pull requests of a repository, with a token that may write them.
 ///
@@ -136,7 +133,7 @@ impl PullRequestApi for GithubPulls {
 
     async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {
         let rights = "a fine-grained one needs `Metadata: read`, of somebody who may write to the repository";
-        let ask = Ask { words: Words { rights, ..ask.words }, ..ask };
+        let ask = ask.needing(rights);
         let url = self.url(&["collaborators", &author.login, "permission"]);
         Ok(ask.get::<Permission>(url).await?.is_some_and(|permission| permission.lets_write(author)))
     }

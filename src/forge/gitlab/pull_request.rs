@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
+    Ask, Known, LABEL, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
 };
 use crate::model::comment::Author;
 use crate::model::ids::CommitId;
@@ -63,9 +63,6 @@ struct Member {
 
 /// The level of the role Developer, from which on people may push.
 const DEVELOPER: u64 = 30;
-
-/// Merge requests of a page: as many as are looked at.
-const PAGE_SIZE: &str = "50";
 
 impl GitlabMerges {
     fn url(&self, rest: &[&str]) -> Url {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{SequenceRun, SequenceState, TaskRecord};
+use crate::model::cloud_event::Phase;
 use crate::model::data::merge;
 use crate::model::evaluation::{self, Objectives};
 use crate::model::ids::RunId;
@@ -74,6 +75,15 @@ impl ExecutorRecord {
         let (started_by, finished_by, message, data) = Default::default();
         let (started_at, heard_at, finished_at, outcome) = Default::default();
         Self { name, started_at, started_by, heard_at, finished_at, finished_by, outcome, message, data }
+    }
+
+    /// Whether it is to be completed by what an executor tells; word of how it gets on needs nothing.
+    pub fn lacks(&self, phase: Phase) -> bool {
+        match phase {
+            Phase::Started => self.started_at.is_none(),
+            Phase::StatusChanged => true,
+            Phase::Finished => self.finished_at.is_none(),
+        }
     }
 
     /// When it was heard of last, if it has begun and is not done.
@@ -166,15 +176,14 @@ impl SequenceRun {
         format!("{}.{index}.{offers}", self.id)
     }
 
-    /// The task about which only a person decides now.
-    pub fn awaits_approval(&self) -> Option<&TaskRecord> {
-        self.offered().filter(|(index, _)| self.done_by(*index) == DoneBy::Approval).map(|(_, task)| task)
+    /// The place of the task about which only a person decides now.
+    pub fn awaits_approval(&self) -> Option<usize> {
+        self.offered().map(|(index, _)| index).filter(|index| self.done_by(*index) == DoneBy::Approval)
     }
 
     /// The id of the event by which it asks about that.
     pub fn asks(&self) -> Option<String> {
-        self.awaits_approval()?;
-        self.offered().map(|(index, _)| self.triggered_id(index))
+        self.awaits_approval().map(|index| self.triggered_id(index))
     }
 
     /// Whether others may have its slot until it goes on: it waits for a person, or pauses before a task that lets them.

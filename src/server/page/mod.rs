@@ -13,9 +13,7 @@ use super::api::extract::{Segments, Submitted};
 use super::problem::{Answer, Problem};
 use super::query::Selection;
 use super::state::{Actor, ServerState};
-use super::view::RunView;
 use crate::control::commands::{Command, SequenceCommand};
-use crate::model::ids::{ProjectName, RunId, ServiceKey, ServiceName, StageName};
 
 /// How many of the last revisions and runs the first page shows.
 const SHOWN: u32 = 20;
@@ -67,8 +65,12 @@ pub(super) async fn overview(State(state): State<ServerState>) -> Page {
         Some(_) => state.query.sinks(&Selection::default()).await?.items,
         None => Vec::new(),
     };
-    let mut damaged = [deployments.damaged, runs.damaged, holds.damaged].concat();
-    damaged.extend(waiting.damaged.into_iter().filter(|record| !damaged.contains(record)).collect::<Vec<_>>());
+    let mut damaged = Vec::new();
+    for record in [deployments.damaged, runs.damaged, waiting.damaged, holds.damaged].concat() {
+        if !damaged.contains(&record) {
+            damaged.push(record);
+        }
+    }
     let page = json!({
         "damaged": damaged,
         "repositories": repositories.items,
@@ -114,21 +116,17 @@ pub(super) async fn decide(
     submitted: Answer<Submitted<Decided>>,
 ) -> Result<Redirect, Sorry> {
     let Submitted(Decided { run, asked, verdict, reason }) = submitted?;
-    let RunView { id, project, stage, service, .. } = state.query.run(&run).await?.run;
+    let run = state.query.stored_run(&run).await?.value;
     let decide = SequenceCommand::Decide {
-        service: ServiceKey {
-            project: ProjectName::new(project),
-            stage: StageName::new(stage),
-            service: ServiceName::new(service),
-        },
+        service: run.service(),
         approve: verdict == Verdict::Approve,
         reason: reason.trim().to_owned(),
-        run: Some(RunId::new(id.clone())),
+        run: Some(run.id().clone()),
         asked: Some(asked),
         revision: None,
     };
     state.act(Command::Sequence(decide), &actor).await?;
-    Ok(Redirect::to(&format!("/runs/{id}")))
+    Ok(Redirect::to(&format!("/runs/{}", run.id())))
 }
 
 /// A revision: what is written on it.

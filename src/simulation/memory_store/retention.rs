@@ -9,6 +9,7 @@ use crate::model::ids::{CommitId, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::run::{Run, SequenceRun};
 use crate::model::slot::{PassedKey, SlotState};
 use crate::model::state::RevisionResult;
+use crate::model::transaction::KEPT_BY_AGE;
 use crate::simulation::memory_store::tables::Tables;
 use crate::store::{OutboxRow, Retained, Retention};
 
@@ -207,8 +208,7 @@ fn deliveries(tables: &mut Tables, Retention { before, most }: Retention) -> u64
     order.sort_by_key(|((_, id), at)| (std::cmp::Reverse(**at), id.clone()));
     let mut places = Places::default();
     let beyond = order.into_iter().filter(|((repository, id), at)| {
-        // Events go by their age alone: whoever tells one again may have told a hundred others since.
-        let is_beyond = !id.starts_with("event ") && places.next(repository) > most;
+        let is_beyond = !id.starts_with(KEPT_BY_AGE) && places.next(repository) > most;
         **at < before || is_beyond
     });
     let goes: BTreeSet<_> = beyond.map(|(key, _)| key.clone()).collect();

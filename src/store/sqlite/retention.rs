@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use super::failure::Error;
 use super::writer::Writer;
+use crate::model::transaction::KEPT_BY_AGE;
 use crate::store::{CommitError, Retained, Retention};
 
 /// Rows that one transaction deletes, so that no commit waits long behind it.
@@ -142,9 +143,9 @@ const DELETIONS: [(&str, &str); 12] = [
         "DELETE FROM deliveries WHERE (repository, id) IN (
            SELECT repository, id FROM (
              SELECT repository, id, at,
-               row_number() OVER (PARTITION BY repository, id LIKE 'event %' ORDER BY at DESC, id) AS place
+               row_number() OVER (PARTITION BY repository, id LIKE :kept_by_age ORDER BY at DESC, id) AS place
              FROM deliveries)
-           WHERE at < :before OR (place > :most AND id NOT LIKE 'event %')
+           WHERE at < :before OR (place > :most AND id NOT LIKE :kept_by_age)
            LIMIT :rows)",
     ),
     (
@@ -198,6 +199,9 @@ fn delete(connection: &Connection, sql: &str, retention: Retention, rows: u32) -
         if let Some(index) = statement.parameter_index(name)? {
             statement.raw_bind_parameter(index, value)?;
         }
+    }
+    if let Some(index) = statement.parameter_index(":kept_by_age")? {
+        statement.raw_bind_parameter(index, format!("{KEPT_BY_AGE}%"))?;
     }
     Ok(u64::try_from(statement.raw_execute()?).unwrap_or(u64::MAX))
 }

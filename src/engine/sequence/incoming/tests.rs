@@ -34,7 +34,7 @@ fn sources_and_ids_tell_events_apart() {
     let all = [of("a b", "c"), of("a", "b c"), of("a%20b", "c"), of("a", "b"), of("a", "b to c"), delivered];
     let told: BTreeSet<&String> = all.iter().collect();
     assert_eq!(told.len(), all.len(), "{told:?}");
-    assert!(all.iter().all(|once| once.starts_with(EVENT)), "as long as events are: {all:?}");
+    assert!(all.iter().all(|once| once.starts_with(KEPT_BY_AGE)), "as long as events are: {all:?}");
 }
 
 #[test]

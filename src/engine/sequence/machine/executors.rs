@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::Step;
 use crate::engine::lifecycle::policy;
 use crate::model::action::Action;
+use crate::model::cloud_event::Phase;
 use crate::model::data::{MOST_DATA, merge};
 use crate::model::event::{Event, Timer};
 use crate::model::outcome::{Outcome, Status, TaskResult};
@@ -78,7 +79,7 @@ impl Step {
         if !id.is_empty() && executors.iter().any(|it| it.name == name && it.started_by == id) {
             return; // told again, which is known for as long as the task goes on
         }
-        let executor = self.executor(index, name, |it| it.started_at.is_none());
+        let executor = self.executor(index, name, Phase::Started);
         executor.data = merge(executor.data.take(), data.clone());
         executor.started_at = Some(now);
         id.clone_into(&mut executor.started_by);
@@ -140,7 +141,7 @@ impl Step {
     ) {
         let now = self.now;
         let decides = self.run.done_by(index) == DoneBy::Approval;
-        let executor = self.executor(index, name, |it| it.finished_at.is_none());
+        let executor = self.executor(index, name, Phase::Finished);
         executor.data = merge(executor.data.take(), data.clone());
         executor.finished_at = Some(now);
         id.clone_into(&mut executor.finished_by);
@@ -154,10 +155,10 @@ impl Step {
         self.await_sign(index);
     }
 
-    /// What is known of an executor and lacks something; what is told first makes it known.
-    fn executor(&mut self, index: usize, name: &str, lacks: impl Fn(&ExecutorRecord) -> bool) -> &mut ExecutorRecord {
+    /// What is known of an executor and lacks what is told; what is told first makes it known.
+    fn executor(&mut self, index: usize, name: &str, phase: Phase) -> &mut ExecutorRecord {
         let executors = &mut self.run.tasks[index].executors;
-        let known = executors.iter().position(|it| it.name == name && lacks(it));
+        let known = executors.iter().position(|it| it.name == name && it.lacks(phase));
         let place = known.unwrap_or_else(|| {
             executors.push(ExecutorRecord::of(name));
             executors.len() - 1
