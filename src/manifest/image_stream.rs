@@ -21,7 +21,7 @@ const KINDS: &str = "one of DockerImage, ImageStreamImage, ImageStreamTag";
 /// Checks a document, applies every default, and leaves the content that is compared.
 pub(crate) fn normalise(value: &mut Value, runtime: Runtime, findings: &mut Findings<'_>) {
     check(value, &IMAGE_STREAM, Strictness::Users, findings);
-    metadata::normalise(value, names::subdomain, findings);
+    metadata::normalise(value, names::image_stream, findings);
     for tag in objects(value.pointer_mut("/spec/tags")) {
         set_absent(tag, [("referencePolicy", json!({"type": "Source"}))]);
     }

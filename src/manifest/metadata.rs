@@ -16,9 +16,15 @@ pub(crate) fn normalise(value: &mut Value, rule: fn(&str) -> Result<(), &'static
     {
         findings.error("/metadata/name", "invalid", format!("`{name}` {wrong}"));
     }
+    let is_named = metadata.get("name").is_some();
     if metadata.remove("generateName").is_some() {
-        findings.error_at_key("/metadata/generateName", "not-supported", "generated names are not supported").hint =
-            Some("give it a `name`, which says from revision to revision which object it is".to_owned());
+        let place = "/metadata/generateName";
+        if is_named {
+            findings.warning(place, "ignored", "`generateName` is ignored beside `name`");
+        } else {
+            findings.error_at_key(place, "not-supported", "generated names are not supported").hint =
+                Some("give it a `name`, which says from revision to revision which object it is".to_owned());
+        }
     }
     if metadata.remove("namespace").is_some() {
         findings.warning("/metadata/namespace", "ignored", "the namespace is ignored: the stage decides").hint =

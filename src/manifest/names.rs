@@ -17,6 +17,14 @@ pub(crate) fn config(name: &str) -> Result<(), &'static str> {
     if is_good { Ok(()) } else { Err("must be at most 100 characters: its pods, hooks and tasks are named after it") }
 }
 
+/// An image stream's name: as a component of an OCI repository's.
+pub(crate) fn image_stream(name: &str) -> Result<(), &'static str> {
+    let is_word =
+        |word: &str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit());
+    let is_good = name.len() <= 253 && name.split(['.', '_', '-']).all(is_word);
+    if is_good { Ok(()) } else { Err("must be lower-case letters and digits, with `-`, `_` or `.` between them") }
+}
+
 /// RFC 1123 label: containers, volumes, services.
 pub(crate) fn label(name: &str) -> Result<(), &'static str> {
     let is_good = name.len() <= 63 && is_label(name);
@@ -85,8 +93,9 @@ mod tests {
         type Rule = fn(&str) -> Result<(), &'static str>;
         let long = "x".repeat(64);
         let (longest, too_long) = ("x".repeat(100), "x".repeat(101));
-        let table: [(Rule, &[&str], &[&str]); 9] = [
+        let table: [(Rule, &[&str], &[&str]); 10] = [
             (subdomain, &["web", "a.b-c", "1"], &["", "Web", "-a", "a-", "a..b", "a_b"]),
+            (image_stream, &["web", "postgres_exporter", "a.b-c", "1"], &["", "Web", "_a", "a-", "a__b"]),
             (config, &["web", "a.b-c", &longest], &["", "Web", &too_long]),
             (label, &["web", "1"], &["", "a.b", &long]),
             (port, &["http", "p1"], &["80", "", "a--b", "averyveryverylong"]),

@@ -129,8 +129,10 @@ impl<'a> Images<'a> {
         Self { spec, serving }
     }
 
+    /// As upstream, also one whose stream is not there: an image that no version had is a change of it.
     fn any_automatic(&self) -> bool {
-        self.spec.image_triggers().any(|params| params.automatic)
+        let params = self.spec.triggers.iter().filter_map(|trigger| trigger.image_change_params.as_ref());
+        params.into_iter().any(|params| params.automatic)
     }
 
     /// The automatic trigger that brings a container its image.

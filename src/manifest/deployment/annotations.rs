@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::manifest::content_trigger;
 use crate::manifest::findings::{Elsewhere, Findings};
 use crate::manifest::pod_template::{CONTAINER_LISTS, items, text_at};
+use crate::manifest::problem::Severity;
 use crate::manifest::shape::nearest;
 use crate::manifest::yaml::{self, Document, Position, push_segment};
 
@@ -119,12 +120,12 @@ fn converted(found: &Annotation, content: &Value, findings: &mut Findings<'_>) -
         findings.error(&found.pointer, "type", "must be a list");
     }
     for (index, trigger) in items(found.value(), "") {
-        let mut refuse = |inner: &str, message: String| {
+        let mut tell = |severity: Severity, inner: &str, message: String| {
             let position = found.document.position(&format!("/{index}{inner}"));
-            findings.error_within(&found.pointer, position, "invalid", message);
+            findings.error_within(&found.pointer, position, "invalid", message).severity = severity;
         };
         let Some(from) = trigger.get("from").filter(|from| from.is_object()) else {
-            refuse("", "a trigger has a `from`, the image that it follows".to_owned());
+            tell(Severity::Error, "", "a trigger has a `from`, the image that it follows".to_owned());
             continue;
         };
         let path = text_at(trigger, "/fieldPath");
@@ -138,7 +139,11 @@ fn converted(found: &Annotation, content: &Value, findings: &mut Findings<'_>) -
                 }
                 triggers.push(json!({"type": "ImageChange", "imageChangeParams": params}));
             }
-            None => refuse("/fieldPath", format!("`{path}` names no image of a container of the template")),
+            // OpenShift takes the annotation as it is, and passes over such a path.
+            None => {
+                let message = format!("`{path}` names no image of a container of the template");
+                tell(Severity::Warning, "/fieldPath", message);
+            }
         }
     }
     triggers

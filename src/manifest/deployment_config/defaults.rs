@@ -14,6 +14,7 @@ pub(crate) fn apply_to_replicas(spec: &mut Map<String, Value>) {
 /// Applies all others; a second time changes nothing.
 pub(crate) fn apply(value: &mut Value) {
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    apply_to_followers(spec);
     if let Some(template) = spec.get_mut("template") {
         apply_to_template(template);
     }
@@ -36,6 +37,26 @@ pub(crate) fn apply(value: &mut Value) {
     if let Some(strategy) = spec.get_mut("strategy").and_then(Value::as_object_mut) {
         apply_to_strategy(strategy, only_container.as_deref());
     }
+}
+
+/// What an image trigger brings is named by its digest, whatever the file says there: the policy does not change with that.
+fn apply_to_followers(spec: &mut Map<String, Value>) {
+    let lists = items_of(spec.get("triggers"), "/imageChangeParams/containerNames");
+    let followers: Vec<String> = lists.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect();
+    let Some(pod) = spec.get_mut("template").and_then(|template| template.get_mut("spec")) else { return };
+    for list in ["initContainers", "containers"] {
+        for container in objects(pod.get_mut(list)) {
+            if container.get("name").and_then(Value::as_str).is_some_and(|name| followers.iter().any(|it| it == name)) {
+                set_absent(container, [("imagePullPolicy", json!("IfNotPresent"))]);
+            }
+        }
+    }
+}
+
+/// What stands in a list of each object of a list.
+fn items_of<'a>(list: Option<&'a Value>, inner: &str) -> Vec<&'a Value> {
+    let objects = list.and_then(Value::as_array).into_iter().flatten();
+    objects.filter_map(|object| object.pointer(inner)?.as_array()).flatten().collect()
 }
 
 fn only_container(spec: &Map<String, Value>) -> Option<String> {

@@ -74,7 +74,6 @@ refused! {
     a_name_is_required: ["/metadata/name" = null] => "required" at "metadata.name";
     metadata_is_required: ["/metadata" = null] => "required" at "metadata";
     a_name_follows_the_rules: ["/metadata/name" = "-foo"] => "invalid" at "metadata.name";
-    generated_names_are_refused: ["/metadata/generateName" = "a-"] => "not-supported" at "metadata.generateName";
     a_service_label_follows_the_rules: ["/metadata/labels/launchway.dev~1service" = "A B"] => "invalid" at "metadata.labels.launchway.dev/service";
     a_spec_is_required: ["/spec" = null] => "required" at "spec";
     a_template_is_required: ["/spec/template" = null, "/spec/selector" = {"a": "b"}] => "required" at "spec.template";
@@ -538,14 +537,42 @@ fn what_upstream_only_notices_later_is_a_warning() {
 }
 
 #[test]
+fn a_generated_name_is_refused_where_there_is_no_other() {
+    let mut value = minimal();
+    set(&mut value, "/metadata/generateName", json!("a-"));
+    let found = |severity, code: &str| (severity, code.to_owned(), "metadata.generateName".to_owned());
+    assert_eq!(normalised(&value).1, [found(Severity::Warning, "ignored")]);
+    value["metadata"].as_object_mut().unwrap().remove("name");
+    assert!(normalised(&value).1.contains(&found(Severity::Error, "not-supported")));
+}
+
+#[test]
+fn what_the_file_says_of_an_image_that_a_trigger_brings_does_not_decide_how_it_is_pulled() {
+    let names = json!({"from": {"name": "a:b"}, "containerNames": ["web"]});
+    let trigger = ("/spec/triggers", json!([{"type": "ImageChange", "imageChangeParams": names}]));
+    let policy = |image: &str, trigger: Option<&(&str, serde_json::Value)>| {
+        let mut value = minimal();
+        set(&mut value, "/spec/template/spec/containers/0/image", json!(image));
+        trigger.iter().for_each(|(pointer, new)| set(&mut value, pointer, new.clone()));
+        normalised(&value).0["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"].clone()
+    };
+    for (image, own) in [("acme/hello", "Always"), ("acme/hello:2", "IfNotPresent"), ("acme/hello:latest", "Always")] {
+        assert_eq!(policy(image, None), own, "{image}");
+        assert_eq!(policy(image, Some(&trigger)), "IfNotPresent", "{image}");
+    }
+}
+
+#[test]
 fn an_image_trigger_may_bring_the_image() {
     let trigger =
         json!([{"type": "ImageChange", "imageChangeParams": {"from": {"name": "a:b"}, "containerNames": ["web"]}}]);
-    for blank in ["", " "] {
+    for (blank, severity, code) in [("", Severity::Error, "required"), (" ", Severity::Warning, "blank")] {
         let image = ("/spec/template/spec/containers/0/image", json!(blank));
         assert_eq!(errors(&[image.clone(), ("/spec/triggers", trigger.clone())]), []);
-        let expected = ("required".to_owned(), "spec.template.spec.containers[0].image".to_owned());
-        assert_eq!(errors(&[image]), [expected], "nothing else brings it");
+        let mut value = minimal();
+        set(&mut value, image.0, image.1);
+        let expected = (severity, code.to_owned(), "spec.template.spec.containers[0].image".to_owned());
+        assert_eq!(normalised(&value).1, [expected], "nothing else brings it");
     }
 }
 

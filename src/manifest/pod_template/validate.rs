@@ -28,14 +28,26 @@ pub(crate) fn validate(template: &Value, at: &str, may_lack_image: &dyn Fn(&str)
             let place = format!("{at}{list}/{index}");
             let name = text_at(container, "/name");
             named(name, &place, names::label, &mut names_seen, findings);
-            if text_at(container, "/image").trim().is_empty() && !may_lack_image(name) {
-                findings.error(&format!("{place}/image"), "required", "this is required");
-            }
+            image(text_at(container, "/image"), &place, may_lack_image(name), findings);
             if list.ends_with("initContainers") {
                 init_container(container, &place, findings);
             }
             self::container(container, template, &place, findings);
         }
+    }
+}
+
+/// Where no trigger brings one, upstream takes a blank image for one that will come, and none at all for a mistake.
+fn image(name: &str, place: &str, may_lack: bool, findings: &mut Findings<'_>) {
+    let field = format!("{place}/image");
+    if may_lack || !name.trim().is_empty() {
+        return;
+    }
+    if name.is_empty() {
+        findings.error(&field, "required", "this is required");
+    } else {
+        let message = "the image is blank, and no image trigger brings this container one: nothing is deployed";
+        findings.warning(&field, "blank", message);
     }
 }
 
