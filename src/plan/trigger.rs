@@ -131,8 +131,7 @@ impl<'a> Images<'a> {
 
     /// As upstream, also one whose stream is not there: an image that no version had is a change of it.
     fn any_automatic(&self) -> bool {
-        let params = self.spec.triggers.iter().filter_map(|trigger| trigger.image_change_params.as_ref());
-        params.into_iter().any(|params| params.automatic)
+        self.spec.declared_image_triggers().any(|params| params.automatic)
     }
 
     /// The automatic trigger that brings a container its image.
@@ -171,13 +170,16 @@ mod tests {
 
     const CONFIG: &str = "config";
 
-    /// A trigger as `config`, or as `auto <tag> <container> <brought>` and `hand …`; `-` is nothing.
+    /// A trigger as `config`, or as `auto <tag> <container> <brought>` and `hand …`; `-` is nothing, `?` a stream that is not declared.
     fn trigger(text: &str) -> Value {
         let words: Vec<&str> = text.split(' ').collect();
         let [kind, tag, container, brought] = words[..] else { return json!({"type": "ConfigChange"}) };
         let from = json!({"kind": "ImageStreamTag", "name": format!("app:{tag}")});
         let brought = brought.trim_matches('-');
-        let params = json!({"automatic": kind == "auto", "containerNames": [container], "from": from, "lastTriggeredImage": brought});
+        let mut params = json!({"automatic": kind == "auto", "containerNames": [container], "from": from});
+        if brought != "?" {
+            params["lastTriggeredImage"] = json!(brought);
+        }
         json!({"type": "ImageChange", "imageChangeParams": params})
     }
 
@@ -252,6 +254,9 @@ mod tests {
             (&["auto t a j"], ("j", "x"), "2", "deploy image change (app:t)"),
             (&["auto t a i"], ("i", "x"), "2", lacks),
             (&["auto t a i"], ("i", "y"), "1", "deploy image change"),
+            (&["auto t a ?"], ("j", "x"), "1", "deploy image change"),
+            (&["auto t a ?"], ("i", "x"), "2", lacks),
+            (&["hand t a ?"], ("j", "x"), "1", lacks),
             (&["auto s a j", "auto t b k"], ("j", "k"), "1", "deploy image change (app:s, app:t)"),
             (&["auto t a j", "auto t b j"], ("j", "j"), "1", "deploy image change (app:t)"),
             (&["auto s a x", "auto t b i"], ("x", "i"), "1", "deploy image change (app:s, app:t)"),

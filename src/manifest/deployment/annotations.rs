@@ -139,7 +139,7 @@ fn converted(found: &Annotation, content: &Value, findings: &mut Findings<'_>) -
                 }
                 triggers.push(json!({"type": "ImageChange", "imageChangeParams": params}));
             }
-            // OpenShift takes the annotation as it is, and passes over such a path.
+            // OpenShift's API takes any such text.
             None => {
                 let message = format!("`{path}` names no image of a container of the template");
                 tell(Severity::Warning, "/fieldPath", message);

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::strategy::BLOCKS;
+use super::trigger::names_container;
 use crate::manifest::pod_template::defaults::{apply as apply_to_template, apply_to_variable, objects, set_absent};
+use crate::manifest::pod_template::{CONTAINER_LISTS, items, text_at};
 use crate::model::deployment_config::{DEFAULT_ACTIVE_DEADLINE, DEFAULT_STRATEGY_TIMEOUT};
 
 /// How many pods there are unless the file says it.
@@ -13,8 +15,8 @@ pub(crate) fn apply_to_replicas(spec: &mut Map<String, Value>) {
 
 /// Applies all others; a second time changes nothing.
 pub(crate) fn apply(value: &mut Value) {
+    apply_to_followers(value);
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    apply_to_followers(spec);
     if let Some(template) = spec.get_mut("template") {
         apply_to_template(template);
     }
@@ -40,23 +42,19 @@ pub(crate) fn apply(value: &mut Value) {
 }
 
 /// What an image trigger brings is named by its digest, whatever the file says there: the policy does not change with that.
-fn apply_to_followers(spec: &mut Map<String, Value>) {
-    let lists = items_of(spec.get("triggers"), "/imageChangeParams/containerNames");
-    let followers: Vec<String> = lists.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect();
-    let Some(pod) = spec.get_mut("template").and_then(|template| template.get_mut("spec")) else { return };
-    for list in ["initContainers", "containers"] {
-        for container in objects(pod.get_mut(list)) {
-            if container.get("name").and_then(Value::as_str).is_some_and(|name| followers.iter().any(|it| it == name)) {
-                set_absent(container, [("imagePullPolicy", json!("IfNotPresent"))]);
-            }
+fn apply_to_followers(value: &mut Value) {
+    let spec = value.get("spec").unwrap_or(&Value::Null);
+    let template = spec.get("template").unwrap_or(&Value::Null);
+    let follower = |list: &str, (index, container): (usize, &Value)| {
+        names_container(spec, text_at(container, "/name")).then(|| format!("/spec/template{list}/{index}"))
+    };
+    let of_list = |list: &'static str| items(template, list).filter_map(move |it| follower(list, it));
+    let followers: Vec<String> = CONTAINER_LISTS.into_iter().flat_map(of_list).collect();
+    for place in followers {
+        if let Some(container) = value.pointer_mut(&place).and_then(Value::as_object_mut) {
+            set_absent(container, [("imagePullPolicy", json!("IfNotPresent"))]);
         }
     }
-}
-
-/// What stands in a list of each object of a list.
-fn items_of<'a>(list: Option<&'a Value>, inner: &str) -> Vec<&'a Value> {
-    let objects = list.and_then(Value::as_array).into_iter().flatten();
-    objects.filter_map(|object| object.pointer(inner)?.as_array()).flatten().collect()
 }
 
 fn only_container(spec: &Map<String, Value>) -> Option<String> {
