@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 /// A word or two from what each chapter claims.
-const CLAIMS: [&str; 18] = [
+const CLAIMS: [&str; 24] = [
     "three services serve in both stages",
     "production took only what dev had passed",
     "every hook ran once, in its order",
@@ -29,6 +29,12 @@ const CLAIMS: [&str; 18] = [
     "they pay the old price again",
     "production runs that already, and is left alone",
     "dev follows",
+    "the host's signed call was taken",
+    "the host shows that it fails",
+    "a pull request goes back, opened by launchway",
+    "the merge is deployed, and passes the smoke test",
+    "there was one pull request, which is merged",
+    "taken down, it is gone",
 ];
 
 /// The demo, with a folder of its own for everything it makes.

@@ -7,6 +7,8 @@ mod example;
 mod failing_hook;
 mod first_push;
 mod git;
+mod git_host;
+mod hosted;
 mod one_service;
 mod readme;
 mod rollback;
@@ -67,7 +69,7 @@ async fn end(scene: &mut Scene, story: &mut Story<'_>, keep: bool, failed: bool)
 }
 
 async fn tell(scene: &mut Scene, story: &mut Story<'_>) -> Outcome<()> {
-    story.say(format!("A repository from the built-in example: {}", scene.git.bare().display()))?;
+    story.say(format!("A repository from the built-in example: {}", scene.git.origin()))?;
     scene.server.start().await?;
     let (configuration, pid) = (scene.server.configuration(), scene.server.pid().unwrap_or_default());
     story.say(format!(
@@ -80,6 +82,7 @@ async fn tell(scene: &mut Scene, story: &mut Story<'_>) -> Outcome<()> {
     failing_hook::tell(scene, story).await?;
     crash::tell(scene, story).await?;
     rollback::tell(scene, story).await?;
+    hosted::tell(scene, story).await?;
     ending::show(scene, story).await
 }
 

@@ -112,7 +112,7 @@ const OWNERS: [(&str, &[&str]); 11] = [
             "cli",
         ],
     ),
-    ("axum", &["server", "cli::client"]),
+    ("axum", &["server", "cli::client", "cli::demo::git_host"]),
     ("clap", &["cli"]),
 ];
 

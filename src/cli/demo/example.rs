@@ -66,12 +66,12 @@ const FILES: &[ExampleFile] = example![
     "strategies/custom.yaml",
 ];
 
-/// Writes the example into a folder. What lies in a `bin` is a program.
+/// Writes the example into a folder, or what of it lies below `parts`. What lies in a `bin` is a program.
 ///
 /// # Errors
 /// If the folder cannot be written.
-pub(super) fn write_to(folder: &Path) -> Result<()> {
-    for file in FILES {
+pub(super) fn write_to(folder: &Path, parts: &[&str]) -> Result<()> {
+    for file in FILES.iter().filter(|file| parts.iter().any(|part| file.path.starts_with(part))) {
         let path = folder.join(file.path);
         let unwritable = || format!("cannot write `{}`", path.display());
         fs::create_dir_all(path.parent().unwrap_or(folder)).or_stalled(unwritable)?;

@@ -1,4 +1,4 @@
-//! The real `git` program on a bare repository and a work tree, untouched by the configuration of whoever runs it.
+//! The real `git` program on work trees and what they push to, untouched by the configuration of whoever runs it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,50 +15,119 @@ const NOTES_REF: &str = "refs/notes/launchway";
 /// Who pushes: a name and an address.
 const AUTHOR: (&str, &str) = ("Ada", "ada@example.org");
 
-/// A bare repository, and a work tree that pushes to it.
+/// A work tree, and the repository that it pushes to.
 #[derive(Debug)]
 pub(super) struct Git {
+    program: Program,
+    work: PathBuf,
+    origin: String,
+}
+
+/// The program `git`, for which a folder is all that there is of a person.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
     folder: PathBuf,
 }
 
-impl Git {
-    /// Makes both in `folder`.
+impl Program {
+    /// At home in `folder`.
+    ///
+    /// # Errors
+    /// If the folder cannot be written.
+    pub(super) fn at_home(folder: &Path) -> Result<Self> {
+        let program = Self { folder: folder.to_owned() };
+        // An empty file: Git refuses other kinds of files when it writes.
+        let configuration = program.configuration();
+        fs::write(&configuration, "").or_stalled(|| format!("cannot write `{}`", configuration.display()))?;
+        Ok(program)
+    }
+
+    /// Makes an empty bare repository.
     ///
     /// # Errors
     /// If there is no `git`, or the folder cannot be written.
-    pub(super) async fn prepare(folder: &Path) -> Result<Self> {
-        let git = Self { folder: folder.to_owned() };
-        // An empty file: Git refuses other kinds of files when it writes.
-        let configuration = git.configuration();
-        fs::write(&configuration, "").or_stalled(|| format!("cannot write `{}`", configuration.display()))?;
-        let (bare, work) = (git.bare().display().to_string(), git.work().display().to_string());
+    pub(super) async fn init(&self, bare: &Path) -> Result<()> {
+        let (branch, bare) = (format!("--initial-branch={BRANCH}"), bare.display().to_string());
+        self.run_in(&self.folder, &["init", "--quiet", "--bare", &branch, &bare]).await.map(|_| ())
+    }
+
+    /// Makes a work tree in the folder, under a name, for an empty repository.
+    ///
+    /// # Errors
+    /// If there is no `git`, or the folder cannot be written.
+    pub(super) async fn begin(&self, origin: &str, name: &str) -> Result<Git> {
+        let git = Git { program: self.clone(), work: self.folder.join(name), origin: origin.to_owned() };
         let branch = format!("--initial-branch={BRANCH}");
-        git.run_in(folder, &["init", "--quiet", "--bare", &branch, &bare]).await?;
-        git.run_in(folder, &["init", "--quiet", &branch, &work]).await?;
-        git.run(&["remote", "add", "origin", &bare]).await?;
+        self.run_in(&self.folder, &["init", "--quiet", &branch, name]).await?;
+        git.run(&["remote", "add", "origin", origin]).await?;
         // For whoever goes on by hand and is nobody to Git yet.
         git.run(&["config", "user.name", AUTHOR.0]).await?;
         git.run(&["config", "user.email", AUTHOR.1]).await?;
         Ok(git)
     }
 
-    /// The folder that holds everything.
-    pub(super) fn folder(&self) -> &Path {
+    /// The folder in which it is at home.
+    pub(super) fn home(&self) -> &Path {
         &self.folder
-    }
-
-    /// The bare repository, which is watched.
-    pub(super) fn bare(&self) -> PathBuf {
-        self.folder.join("shop.git")
-    }
-
-    /// The work tree.
-    pub(super) fn work(&self) -> PathBuf {
-        self.folder.join("shop")
     }
 
     fn configuration(&self) -> PathBuf {
         self.folder.join("gitconfig")
+    }
+
+    /// What it prints when it runs in a folder.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub(super) async fn run_in(&self, folder: &Path, arguments: &[&str]) -> Result<String> {
+        let failed = || format!("`git {}` fails", arguments.join(" "));
+        let output = self.command().current_dir(folder).args(arguments).output().await.map_err(|error| {
+            Failure::transient("cannot run `git`").because(error).hint("install it: apt install git")
+        })?;
+        if !output.status.success() {
+            let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(Failure::transient(format!("{}: {complaint}", failed())));
+        }
+        String::from_utf8(output.stdout).or_stalled(failed)
+    }
+
+    /// It, with nothing of the environment but this.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new("git");
+        command.env_clear().envs(self.environment()).kill_on_drop(true);
+        command
+    }
+
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        let (name, address) = (AUTHOR.0.to_owned(), AUTHOR.1.to_owned());
+        vec![
+            ("PATH", std::env::var("PATH").unwrap_or_default()),
+            ("HOME", self.folder.display().to_string()),
+            ("GIT_CONFIG_GLOBAL", self.configuration().display().to_string()),
+            ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
+            ("GIT_TERMINAL_PROMPT", "0".to_owned()),
+            ("GIT_AUTHOR_NAME", name.clone()),
+            ("GIT_AUTHOR_EMAIL", address.clone()),
+            ("GIT_COMMITTER_NAME", name),
+            ("GIT_COMMITTER_EMAIL", address),
+        ]
+    }
+}
+
+impl Git {
+    /// The folder that holds everything.
+    pub(super) fn folder(&self) -> &Path {
+        &self.program.folder
+    }
+
+    /// Where it is pushed to, which is watched.
+    pub(super) fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The work tree.
+    pub(super) fn work(&self) -> &Path {
+        &self.work
     }
 
     /// Replaces text that stands in a file of the work tree.
@@ -96,6 +165,15 @@ impl Git {
         Ok(self.run(&["rev-parse", "HEAD"]).await?.trim().to_owned())
     }
 
+    /// Where the branch is in the repository that is pushed to.
+    ///
+    /// # Errors
+    /// If `git` fails.
+    pub(super) async fn remote_head(&self) -> Result<String> {
+        let printed = self.run(&["ls-remote", "origin", &format!("refs/heads/{BRANCH}")]).await?;
+        Ok(printed.split_whitespace().next().unwrap_or_default().to_owned())
+    }
+
     /// The results that stand on a commit in the watched repository, a line each.
     ///
     /// # Errors
@@ -119,35 +197,6 @@ impl Git {
     }
 
     async fn run(&self, arguments: &[&str]) -> Result<String> {
-        self.run_in(&self.work(), arguments).await
-    }
-
-    async fn run_in(&self, folder: &Path, arguments: &[&str]) -> Result<String> {
-        let failed = || format!("`git {}` fails", arguments.join(" "));
-        let mut command = Command::new("git");
-        command.current_dir(folder).args(arguments).env_clear().envs(self.environment()).kill_on_drop(true);
-        let output = command.output().await.map_err(|error| {
-            Failure::transient("cannot run `git`").because(error).hint("install it: apt install git")
-        })?;
-        if !output.status.success() {
-            let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(Failure::transient(format!("{}: {complaint}", failed())));
-        }
-        String::from_utf8(output.stdout).or_stalled(failed)
-    }
-
-    fn environment(&self) -> Vec<(&'static str, String)> {
-        let (name, address) = (AUTHOR.0.to_owned(), AUTHOR.1.to_owned());
-        vec![
-            ("PATH", std::env::var("PATH").unwrap_or_default()),
-            ("HOME", self.folder.display().to_string()),
-            ("GIT_CONFIG_GLOBAL", self.configuration().display().to_string()),
-            ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
-            ("GIT_TERMINAL_PROMPT", "0".to_owned()),
-            ("GIT_AUTHOR_NAME", name.clone()),
-            ("GIT_AUTHOR_EMAIL", address.clone()),
-            ("GIT_COMMITTER_NAME", name),
-            ("GIT_COMMITTER_EMAIL", address),
-        ]
+        self.program.run_in(&self.work, arguments).await
     }
 }

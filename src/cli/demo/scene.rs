@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::example;
-use super::git::Git;
+use super::git::{Git, Program};
 use super::server::{REPOSITORY, Server};
 use super::story::{Observed, check, eventually};
 use super::visitors::{self, About};
@@ -35,9 +35,11 @@ impl Scene {
     /// # Errors
     /// If the folder cannot be written, or there is no `git`.
     pub(super) async fn prepare(folder: &Path) -> Result<Self> {
-        let git = Git::prepare(folder).await?;
-        example::write_to(&git.work())?;
-        let server = Server::prepare(folder, &git.bare())?;
+        let (program, bare) = (Program::at_home(folder)?, folder.join("shop.git"));
+        program.init(&bare).await?;
+        let git = program.begin(&bare.display().to_string(), REPOSITORY).await?;
+        example::write_to(git.work(), &[""])?;
+        let server = Server::prepare(folder, git.origin())?;
         Ok(Self { git, server })
     }
 

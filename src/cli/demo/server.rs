@@ -1,6 +1,7 @@
 //! The daemon of the story: `launchway serve` as a process of its own, that can be killed like any other.
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
+use super::git::BRANCH;
 use super::story::eventually;
 use crate::cli::arguments::Global;
 use crate::cli::client::Client;
@@ -35,16 +37,29 @@ impl Server {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn prepare(folder: &Path, repository: &Path) -> Result<Self> {
+    pub(super) fn prepare(folder: &Path, url: &str) -> Result<Self> {
         let program = std::env::current_exe().or_stalled(|| "cannot tell where this program is".to_owned())?;
         let server = Self { program, folder: folder.to_owned(), process: None };
         let path = server.configuration();
-        let (url, branch) = (repository.display(), super::git::BRANCH);
-        let text = format!(
-            "listen: 127.0.0.1:0\nrepositories:\n  - name: {REPOSITORY}\n    url: \"{url}\"\n    branch: {branch}\n    allow: {{hostImage: true}}\n"
-        );
-        fs::write(&path, text).or_stalled(|| format!("cannot write `{}`", path.display()))?;
+        fs::write(&path, "listen: 127.0.0.1:0\nrepositories:\n")
+            .or_stalled(|| format!("cannot write `{}`", path.display()))?;
+        server.watch(REPOSITORY, url, &["allow: {hostImage: true}"])?;
         Ok(server)
+    }
+
+    /// Has the configuration name a repository, which is watched from the next start on.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn watch(&self, name: &str, url: &str, settings: &[&str]) -> Result<()> {
+        let (path, branch) = (self.configuration(), format!("branch: {BRANCH}"));
+        let mut text = format!("  - name: {name}\n    url: \"{url}\"\n");
+        for setting in [&*branch].iter().chain(settings) {
+            text.push_str(&format!("    {setting}\n"));
+        }
+        let file = File::options().append(true).open(&path);
+        file.and_then(|mut file| file.write_all(text.as_bytes()))
+            .or_stalled(|| format!("cannot write `{}`", path.display()))
     }
 
     /// This program.
