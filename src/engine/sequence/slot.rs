@@ -204,7 +204,20 @@ fn repeats(next: &SequenceRun, run: &SequenceRun) -> bool {
 }
 
 fn brings_the_same(next: &SequenceRun, run: &SequenceRun) -> bool {
-    run.planned_content().is_some() && run.planned_content() == next.planned_content()
+    let both = run.planned_content().zip(next.planned_content());
+    both.is_some_and(|(old, new)| old == new || (next.commit == run.commit && changes_the_same(next, run)))
+}
+
+/// Whether neither changes anything that the other does not bring alike. Their contents may differ all the same: a pause that a
+/// person lifts is lifted in what runs already, and its revision is planned anew without it.
+fn changes_the_same(next: &SequenceRun, run: &SequenceRun) -> bool {
+    let brings = |by: &SequenceRun, change: &Change| {
+        by.changes().iter().any(|it| it.key == change.key && it.digest() == change.digest())
+    };
+    let within = |one: &SequenceRun, other: &SequenceRun| {
+        one.changes().iter().filter(|change| change.decision.does_something()).all(|change| brings(other, change))
+    };
+    within(run, next) && within(next, run)
 }
 
 /// Whether nothing of a run is left undone if the next one takes its place. A newer revision has the last word on those

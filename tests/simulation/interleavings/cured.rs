@@ -2526,4 +2526,24 @@ pub(crate) const CURED: &[Cured] = &[
             push
             settle",
     },
+    Cured {
+        invariant: Invariant::OneVersionARevision,
+        because: "what a person lets go on while it waits for its turn is deployed once, although its revision is planned anew",
+        story: "
+            order 21
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            declare web kind=Deployment
+            push
+            turns 18
+            turns 167
+            declare web paused=true
+            push
+            turns 194
+            turns 6
+            declare web image=b stage=production
+            declare web replicas=4
+            push",
+    },
 ];

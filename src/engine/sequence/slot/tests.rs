@@ -44,6 +44,16 @@ fn otherwise(run: SequenceRun) -> SequenceRun {
     SequenceRun { procedure: crate::manifest::digest::stored(procedure), ..run }
 }
 
+/// The same revision, planned anew once a person has lifted a pause: another content, and nothing that is not under way.
+fn let_go(run: SequenceRun) -> SequenceRun {
+    let mut run = run;
+    run.delivery.iter_mut().for_each(|delivery| {
+        delivery.content = "sha256:let-go".into();
+        delivery.changes.iter_mut().for_each(|change| change.decision = Decision::None);
+    });
+    run
+}
+
 /// Waits for a person, after its deployment.
 fn asking(run: SequenceRun) -> SequenceRun {
     let mut procedure = (*run.procedure.value).clone();
@@ -85,6 +95,16 @@ fn a_slot_is_given_to_one_run_and_each_of_the_others_knows_why_it_waits() {
         (
             "unless the same is tested in another way",
             vec![testing(one()), otherwise(delivery("r2", "a"))],
+            vec!["r1 superseded by aaaaaaa", "r2 waits for delivery of aaaaaaa to end"],
+        ),
+        (
+            "nor for the same revision, of which it deploys already what was let go on",
+            vec![deploying(one(), 1), let_go(delivery("r2", "a"))],
+            vec!["r2 waits for delivery of aaaaaaa to end"],
+        ),
+        (
+            "but for one that brings something else",
+            vec![deploying(one(), 1), let_go(SequenceRun { commit: one().commit, ..two() })],
             vec!["r1 superseded by aaaaaaa", "r2 waits for delivery of aaaaaaa to end"],
         ),
         ("what ends was told", vec![ending(one()), two()], vec!["r2 waits for delivery of aaaaaaa to end"]),
