@@ -35,7 +35,7 @@ pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTree
     let (mut watchers, events, hosts) = (BTreeMap::new(), RefWatches::default(), Hosts::default());
     for repository in &settings.repositories {
         let mut watcher = watcher(parts, repository, events.clone(), &hosts).await?;
-        let pull_requests = pull_requests(parts, settings, repository).await?;
+        let pull_requests = pull_requests(settings, repository, parts.driver.clock.clone()).await?;
         let statuses = statuses(settings, repository, parts.driver.clock.clone()).await?;
         let of_pulls = pull_statuses(parts, settings, repository, statuses.clone()).await?;
         let deployments = deployments(settings, repository, parts.driver.clock.clone()).await?;
@@ -182,11 +182,10 @@ fn writers(
 
 /// Where a repository's pull requests are opened, if its host has those.
 async fn pull_requests(
-    parts: &Parts,
     settings: &Settings,
     repository: &RepositorySettings,
+    clock: Arc<dyn Clock>,
 ) -> Result<Option<Arc<dyn PullRequests>>> {
-    let clock = parts.driver.clock.clone();
     Ok(match hosted(settings, repository)? {
         Some((ForgeKind::Gitea, settings)) => Some(gitea::pull_requests(settings, clock).await?),
         Some((ForgeKind::Github, settings)) => Some(github::pull_requests(settings, clock).await?),
@@ -222,6 +221,22 @@ pub async fn try_deployments(
     clock: Arc<dyn Clock>,
 ) -> Result<Option<()>> {
     try_out(deployments(settings, repository, clock).await?).await
+}
+
+/// Whether the token may open pull requests on a repository's host, if it has any.
+///
+/// # Errors
+/// As [`try_statuses`].
+pub async fn try_pull_requests(
+    settings: &Settings,
+    repository: &RepositorySettings,
+    clock: Arc<dyn Clock>,
+    base: &str,
+) -> Result<Option<()>> {
+    match pull_requests(settings, repository, clock).await? {
+        Some(host) => host.try_out(base).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 async fn try_out(writer: Option<Arc<dyn StatusWriter>>) -> Result<Option<()>> {

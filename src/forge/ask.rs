@@ -21,6 +21,8 @@ pub(super) struct Ask<'a> {
     pub(super) what: &'static str,
     /// Answers to what may be taken later all the same, beside those that mean it everywhere.
     pub(super) busy: &'static [u16],
+    /// Answers that only say that what a request names is not there, where nobody thinks that it is.
+    pub(super) absent: &'static [u16],
 }
 
 impl Ask<'_> {
@@ -92,7 +94,8 @@ impl Ask<'_> {
             self.client.keep_quiet(&answer, until);
             return Err(Failure::transient(format!("{} wants fewer requests", self.words.name)));
         }
-        if refusals.iter().any(|(refused, words)| *refused == status && answer.says(words)) {
+        let is_refused = refusals.iter().any(|(refused, words)| *refused == status && answer.says(words));
+        if is_refused || self.absent.contains(&status) {
             return Ok(None);
         }
         if self.busy.contains(&status) {

@@ -54,7 +54,7 @@ impl StatusWriter for Hosted<dyn DeploymentApi> {
     async fn write(&self, statuses: &[CommitStatus]) -> Result<(), Refusal> {
         let token = self.client.token().await?;
         let (client, words) = (&self.client, self.api.words());
-        let ask = Ask { client, token: &token, words, what: "create deployments", busy: &[409] };
+        let ask = Ask { client, token: &token, words, what: "create deployments", busy: &[409], absent: &[] };
         let mut outcome = Ok(());
         for status in by_commit(statuses).into_iter().flat_map(|(_, statuses)| statuses) {
             let told = Told { status, deployment: &Deployment::of(status) };

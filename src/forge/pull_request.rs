@@ -22,6 +22,10 @@ use crate::secret::Secret;
 pub(super) const FOREIGN: &[(u16, &str)] = &[(403, ""), (404, "")];
 /// Pull requests of a page: as many as are looked at.
 pub(super) const PAGE_SIZE: &str = "50";
+/// A branch that is nowhere.
+const NOBODYS: &str = "launchway/there-is-no-such-branch";
+/// What hosts answer where a branch is nowhere, to those who may open pull requests.
+const ABSENT: &[u16] = &[400, 404, 409, 422];
 /// The label that pull requests get where the host has labels.
 pub(super) const LABEL: &str = "rollback";
 
@@ -74,6 +78,12 @@ pub trait PullRequests: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// As [`PullRequests::read`].
     async fn open_or_update(&self, wanted: &PullRequest) -> Result<Known>;
+
+    /// Whether the token may open them: tried out with a branch that nobody has.
+    ///
+    /// # Errors
+    /// As [`PullRequests::read`].
+    async fn try_out(&self, base: &str) -> Result<()>;
 
     /// Closes one that is open, without merging it, and says why in a comment, once.
     ///
@@ -226,7 +236,7 @@ pub(super) fn full(branch: &str) -> String {
 
 impl Hosted<dyn PullRequestApi> {
     fn ask<'a>(&'a self, token: &'a Secret) -> Ask<'a> {
-        Ask { client: &self.client, token, words: self.api.words(), what: "open pull requests", busy: &[] }
+        Ask { client: &self.client, token, words: self.api.words(), what: "open pull requests", busy: &[], absent: &[] }
     }
 
     /// Comments on one, unless the comment is there.
@@ -279,6 +289,14 @@ impl PullRequests for Hosted<dyn PullRequestApi> {
         };
         self.api.update(ask, found.number, &wanted).await?;
         Ok(found)
+    }
+
+    async fn try_out(&self, base: &str) -> Result<()> {
+        let token = self.client.token().await?;
+        let ask = Ask { absent: ABSENT, ..self.ask(&token) };
+        let title = "tried out".to_owned();
+        let wanted = PullRequest { head: NOBODYS.to_owned(), base: base.to_owned(), title, body: String::new() };
+        self.api.create(ask, &wanted).await.map(drop)
     }
 
     async fn close(&self, number: u64, why: &str) -> Result<()> {

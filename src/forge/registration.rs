@@ -302,7 +302,14 @@ pub(super) fn filtered(filter: Option<String>, wanted: &WantedWebhook) -> Option
 
 impl Hosted<dyn WebhookApi> {
     fn ask<'a>(&'a self, token: &'a Secret) -> Ask<'a> {
-        Ask { client: &self.client, token, words: self.api.words(), what: "read and register webhooks", busy: &[] }
+        Ask {
+            client: &self.client,
+            token,
+            words: self.api.words(),
+            what: "read and register webhooks",
+            busy: &[],
+            absent: &[],
+        }
     }
 
     async fn delete(&self, ask: Ask<'_>, webhook: &Webhook) -> Result<()> {

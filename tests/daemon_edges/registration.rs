@@ -171,6 +171,7 @@ fn a_webhook_is_registered_tried_out_and_left_as_it_is_by_a_second_check() {
     let command = format!("repository check shop --config {} --register-webhook", world.config().display());
     assert!(told.contains(&format!("GitHub has none that calls {url}")) && told.contains(&command), "{told}");
     assert!(told.contains("statuses: the token may write them"), "{told}");
+    assert!(told.contains("pull requests: the token may open them"), "{told}");
     assert_eq!(host.hosted().writes, 0, "a look changes nothing");
 
     let (code, told, found) = checked(&world, REGISTER);

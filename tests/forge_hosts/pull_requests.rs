@@ -43,6 +43,8 @@ struct Dialect {
     prefix: &'static str,
     /// The answer where there is one already.
     exists: (u16, &'static str),
+    /// The answer where the branch is nowhere.
+    absent: u16,
     longest: usize,
     /// Where the text of a comment is.
     text: &'static str,
@@ -82,6 +84,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
         fields: plain,
         prefix: "",
         exists: (409, "pull request already exists for these targets"),
+        absent: 404,
         longest: usize::MAX,
         text: "/body",
         hidden: ["<!-- ", " -->"],
@@ -99,6 +102,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
             list: "/api/v3/repos/acme/shop/pulls",
             token: BEARER,
             exists: (422, "A pull request already exists for acme:launchway/rollback-web-1."),
+            absent: 422,
             longest: 65_536,
             shown: |pull| {
                 let merged = (pull["state"] == "merged").then_some("2026-01-02T03:04:05Z");
@@ -117,6 +121,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
             token: TOKEN,
             fields: ["/source_branch", "/target_branch", "/title", "/description"],
             exists: (409, "Another open merge request already exists for this source branch: !1"),
+            absent: 400,
             longest: 1_048_576,
             shown: |pull| {
                 let state = word(pull, "opened", "merged", "closed");
@@ -132,6 +137,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
             token: BEARER,
             fields: ["/source/branch/name", "/destination/branch/name", "/title", "/description"],
             exists: (409, "there is one"),
+            absent: 400,
             longest: 32_768,
             text: "/content/raw",
             hidden: ["[//]: # (", ")"],
@@ -178,6 +184,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
             fields: ["/sourceRefName", "/targetRefName", "/title", "/description"],
             prefix: "refs/heads/",
             exists: (409, "TF401179: An active pull request for the source and target branch already exists."),
+            absent: 400,
             longest: 4000,
             text: "/comments/0/content",
             hidden: ["[//]: # (", ")"],
@@ -386,7 +393,7 @@ async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String,
 }
 
 async fn create(State(double): State<Double>, Json(body): Json<Value>) -> Response {
-    let Dialect { fields, prefix, exists, longest, shown, .. } = double.dialect;
+    let Dialect { fields, prefix, exists, absent, longest, shown, .. } = double.dialect;
     let mut world = double.shared.world();
     let fault = world.faults.pop_front();
     if let Some(Fault::Status(status)) = fault {
@@ -397,6 +404,9 @@ async fn create(State(double): State<Double>, Json(body): Json<Value>) -> Respon
     let (head, base) = (head.strip_prefix(prefix).unwrap(), base.strip_prefix(prefix).unwrap());
     if told.encode_utf16().count() > longest {
         return StatusCode::BAD_REQUEST.into_response();
+    }
+    if !head.starts_with("launchway/rollback-") {
+        return StatusCode::from_u16(absent).unwrap().into_response();
     }
     let is_there = |pull: &Value| pull["state"] == "open" && pull["head"] == head && pull["base"] == base;
     if world.pulls.iter().any(is_there) {
@@ -530,6 +540,20 @@ async fn there_is_one_for_a_branch_however_often_it_is_asked_for() {
         assert!(made.url.starts_with("http") && made.url.ends_with('1'), "{kind:?}: {}", made.url);
         let world = host.shared.world();
         assert_eq!((world.pulls.len(), &world.pulls[0]["body"]), (1, &json!("second")), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn whether_they_may_be_opened_is_tried_out_and_opens_none() {
+    for kind in KINDS {
+        let (host, opens, _folder) = start(kind).await;
+        opens.try_out("main").await.unwrap();
+        for (status, class) in [(403, Class::Stalled), (401, Class::Stalled), (503, Class::Transient)] {
+            host.fail_next([Fault::Status(status)]);
+            let failure = opens.try_out("main").await.unwrap_err();
+            assert_eq!(failure.class(), class, "{kind:?}: {failure:?}");
+        }
+        assert!(host.shared.world().pulls.is_empty(), "{kind:?}");
     }
 }
 

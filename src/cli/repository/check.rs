@@ -40,6 +40,8 @@ struct Checked {
     statuses: Option<Tried>,
     /// Whether its host takes deployments: nothing, if it is not to show any.
     deployments: Option<Tried>,
+    /// Whether its host takes pull requests: nothing, if it has none that does.
+    pull_requests: Option<Tried>,
     /// Whether its host calls.
     webhook: Option<webhook::Found>,
     /// What has the webhook registered.
@@ -79,7 +81,9 @@ pub(super) async fn run(asked: &Asked<'_>, global: &Global, output: &mut Output)
         for (checked, repository) in checked.iter_mut().zip(repositories) {
             let clock = Arc::new(SystemClock);
             checked.statuses = tried(repository::try_statuses(settings, repository, clock.clone()).await);
-            checked.deployments = tried(repository::try_deployments(settings, repository, clock).await);
+            checked.deployments = tried(repository::try_deployments(settings, repository, clock.clone()).await);
+            let base = &checked.branch;
+            checked.pull_requests = tried(repository::try_pull_requests(settings, repository, clock, base).await);
             let registers = asked.register_webhook;
             let task = webhook::Task { settings, repository, registers, client: &client };
             checked.webhook = webhook::check(&task).await;
@@ -91,6 +95,7 @@ pub(super) async fn run(asked: &Asked<'_>, global: &Global, output: &mut Output)
         let isolation = checked.first().map(|checked| isolation(&checked.isolation));
         checked.iter().map(human).chain(isolation).collect()
     })?;
+    // Whoever wants no pull requests gives no right to open them.
     let has_failed = |checked: &Checked| {
         let webhook = checked.webhook.as_ref().is_some_and(webhook::Found::has_failed);
         let tried = checked.statuses.iter().chain(&checked.deployments).any(|tried| tried.problem.is_some());
@@ -135,6 +140,7 @@ fn check(mut remote: Remote, reach: &Reach) -> Checked {
         hint: failure.and_then(Failure::hint_text).map(str::to_owned),
         statuses: None,
         deployments: None,
+        pull_requests: None,
         webhook: None,
         command: String::new(),
         isolation: reach.clone(),
@@ -149,12 +155,16 @@ fn head(remote: &mut Remote) -> Result<CommitId> {
 }
 
 fn human(checked: &Checked) -> String {
-    let Checked { url, branch, head, problem, hint, statuses, deployments, webhook, command, isolation: _ } = checked;
-    let tried = [("statuses", statuses), ("deployments", deployments)].into_iter();
-    let tried = tried.filter_map(|(what, tried)| {
+    let Checked { url, branch, head, problem, hint, webhook, command, .. } = checked;
+    let tried = [
+        ("statuses", &checked.statuses, "the token may write them"),
+        ("deployments", &checked.deployments, "the token may write them"),
+        ("pull requests", &checked.pull_requests, "the token may open them"),
+    ];
+    let tried = tried.into_iter().filter_map(|(what, tried, good)| {
         let Tried { problem, hint } = tried.as_ref()?;
         let hint = hint.iter().map(|hint| format!("  hint: {hint}\n")).collect::<String>();
-        let told = problem.as_deref().unwrap_or("the token may write them");
+        let told = problem.as_deref().unwrap_or(good);
         Some(format!("  {what}: {told}\n{hint}"))
     });
     let webhook = webhook.as_ref().map(|webhook| webhook.human(command));

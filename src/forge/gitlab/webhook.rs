@@ -28,9 +28,10 @@ fn note(payload: &Value) -> Written<'_> {
     let author = number(payload, "/object_attributes/author_id");
     let login = text(payload, "/user/username");
     let is_on_merge_request = text(payload, "/object_attributes/noteable_type") == Some("MergeRequest");
+    let is_on_lines = text(payload, "/object_attributes/type") == Some("DiffNote");
     Written {
         is_new: text(payload, "/object_attributes/action") == Some("create") && author == number(payload, "/user/id"),
-        pull: number(payload, "/merge_request/iid").filter(|_| is_on_merge_request),
+        pull: number(payload, "/merge_request/iid").filter(|_| is_on_merge_request && !is_on_lines),
         is_by_program: login.is_some_and(is_of_token)
             || payload.pointer("/object_attributes/system").and_then(Value::as_bool) != Some(false),
         id: number(payload, "/object_attributes/id"),
@@ -71,7 +72,7 @@ mod tests {
             "object_kind": "note", "user": {"id": 3, "username": "ann"}, "merge_request": {"id": 900, "iid": 7},
             "project": {"path_with_namespace": "acme/web/shop"},
             "object_attributes": {
-                "id": 12, "note": "/launchway retry web", "noteable_type": "MergeRequest", "author_id": 3,
+                "id": 12, "note": "/launchway retry web", "noteable_type": "MergeRequest", "type": null, "author_id": 3,
                 "created_at": "2026-11-26 12:00:00 UTC", "system": false, "action": "create",
             },
         });
@@ -94,6 +95,9 @@ mod tests {
         }
         for kind in ["Issue", "Commit", "Snippet"] {
             assert_eq!(note(&with("/object_attributes/noteable_type", json!(kind))).pull, None, "{kind}");
+        }
+        for (kind, expected) in [("DiscussionNote", Some(7)), ("DiffNote", None)] {
+            assert_eq!(note(&with("/object_attributes/type", json!(kind))).pull, expected, "{kind}");
         }
         assert!(note(&with("/object_attributes/system", json!(true))).is_by_program);
         for (login, expected) in [("project_7_bot", true), ("group_7_bot_1a2b", true), ("project_bot", false)] {
