@@ -90,9 +90,11 @@ pub(super) fn ask(
     due: Timestamp,
     at: Timestamp,
 ) -> Result<(), Error> {
+    // Cheaper than `INSERT OR REPLACE`, before which SQLite has to be able to undo the one statement.
+    withdraw(connection, run, &action.key())?;
     execute(
         connection,
-        "INSERT OR REPLACE INTO outbox (lane, priority, run, key, due, asked_at, record) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO outbox (lane, priority, run, key, due, asked_at, record) VALUES (?, ?, ?, ?, ?, ?, ?)",
         params![
             action.lane().to_string(),
             action.priority() as u8,

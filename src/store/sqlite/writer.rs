@@ -16,18 +16,42 @@ const QUEUE: usize = 1024;
 /// Jobs that share one sync to disk; bounds how long the first of them waits for the last.
 const GROUP: usize = 256;
 
-/// What is done; what it finds is kept until it is known to be committed.
-type Work = Box<dyn FnOnce(&Connection) -> Result<(), Error> + Send>;
 type Outcome = Result<(), CommitError>;
 
-struct Job {
-    work: Work,
-    reply: oneshot::Sender<Outcome>,
+/// What is done in a transaction, for somebody who waits for it.
+trait Job: Send {
+    /// Does it, and keeps what it finds until that is known to be committed. It is done anew where another has undone it.
+    fn work(&mut self, connection: &Connection) -> Result<(), Error>;
+
+    /// Answers whoever has asked, who may have gone.
+    fn answer(self: Box<Self>, outcome: Outcome);
+}
+
+struct Asked<T, F> {
+    work: F,
+    found: Option<T>,
+    reply: oneshot::Sender<Result<T, CommitError>>,
+}
+
+impl<T, F> Job for Asked<T, F>
+where
+    T: Send,
+    F: FnMut(&Connection) -> Result<T, Error> + Send,
+{
+    fn work(&mut self, connection: &Connection) -> Result<(), Error> {
+        self.found = Some((self.work)(connection)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Outcome) {
+        let Self { found, reply, .. } = *self;
+        outcome.map(|()| found).transpose().map(|answer| reply.send(answer).ok());
+    }
 }
 
 /// The way to the thread that writes. Dropping it waits until what was asked is done.
 pub(super) struct Writer {
-    jobs: Option<mpsc::Sender<Job>>,
+    jobs: Option<mpsc::Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -46,17 +70,13 @@ impl Writer {
     pub(super) async fn perform<T, F>(&self, work: F) -> Result<T, CommitError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+        F: FnMut(&Connection) -> Result<T, Error> + Send + 'static,
     {
         let stopped = || CommitError::Failed(Failure::stalled("the store was shut down"));
-        let (reply, outcome) = oneshot::channel();
-        let (found, finding) = oneshot::channel();
-        // Nobody may wait for it any more; the work is done all the same.
-        let work = move |connection: &Connection| work(connection).map(|value| drop(found.send(value)));
+        let (reply, answer) = oneshot::channel();
         let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
-        jobs.send(Job { work: Box::new(work), reply }).await.map_err(|_closed| stopped())?;
-        outcome.await.map_err(|_closed| stopped())??;
-        finding.await.map_err(|_closed| stopped())
+        jobs.send(Box::new(Asked { work, found: None, reply })).await.map_err(|_closed| stopped())?;
+        answer.await.map_err(|_closed| stopped())?
     }
 }
 
@@ -77,7 +97,7 @@ impl fmt::Debug for Writer {
     }
 }
 
-fn serve(mut connection: Connection, fence: i64, mut queue: mpsc::Receiver<Job>) {
+fn serve(mut connection: Connection, fence: i64, mut queue: mpsc::Receiver<Box<dyn Job>>) {
     while let Some(first) = queue.blocking_recv() {
         let mut group = vec![first];
         while group.len() < GROUP
@@ -85,11 +105,9 @@ fn serve(mut connection: Connection, fence: i64, mut queue: mpsc::Receiver<Job>)
         {
             group.push(job);
         }
-        let (works, replies): (Vec<_>, Vec<_>) = group.into_iter().map(|job| (job.work, job.reply)).unzip();
-        let outcomes = commit_group(&mut connection, fence, works);
-        for (reply, outcome) in replies.into_iter().zip(outcomes) {
-            // Whoever asked may have gone; the work is done all the same.
-            reply.send(outcome).ok();
+        let outcomes = commit_group(&mut connection, fence, &mut group);
+        for (job, outcome) in group.into_iter().zip(outcomes) {
+            job.answer(outcome);
         }
     }
 }
@@ -117,44 +135,48 @@ impl GroupError {
 
 const WRITE: &str = "write to the store";
 
-/// Does all jobs in one transaction; each outcome is that of its own job.
-fn commit_group(connection: &mut Connection, fence: i64, works: Vec<Work>) -> Vec<Outcome> {
-    let jobs = works.len();
-    match try_group(connection, fence, works) {
-        Ok(outcomes) => outcomes,
-        Err(error) => (0..jobs).map(|_| error.outcome()).collect(),
+/// Does all jobs in one transaction; each outcome is that of its own job. Where one fails halfway, each gets a transaction of
+/// its own: a savepoint before each would have SQLite copy every page that a job changes, and hardly any fails so.
+fn commit_group(connection: &mut Connection, fence: i64, jobs: &mut [Box<dyn Job>]) -> Vec<Outcome> {
+    match try_group(connection, fence, jobs) {
+        Ok(Ok(outcomes)) => outcomes,
+        Ok(Err(error)) if jobs.len() == 1 => vec![Err(refused(error))],
+        Ok(Err(_)) => jobs.chunks_mut(1).flat_map(|job| commit_group(connection, fence, job)).collect(),
+        Err(error) => jobs.iter().map(|_| error.outcome()).collect(),
     }
 }
 
-fn try_group(connection: &mut Connection, fence: i64, works: Vec<Work>) -> Result<Vec<Outcome>, GroupError> {
+/// The same, or the error of a job that had written something by then, which is undone with everything else.
+fn try_group(
+    connection: &mut Connection,
+    fence: i64,
+    jobs: &mut [Box<dyn Job>],
+) -> Result<Result<Vec<Outcome>, Error>, GroupError> {
     let group = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let owner: i64 = group.prepare_cached("SELECT number FROM fence")?.query_row([], |row| row.get(0))?;
     if owner != fence {
         return Err(GroupError::Fenced);
     }
-    let outcomes = works.into_iter().map(|work| isolated(&group, work)).collect::<Result<_, GroupError>>()?;
+    let mut outcomes = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let before = group.total_changes();
+        match job.work(&group) {
+            Ok(()) => outcomes.push(Ok(())),
+            // Some errors, a full disk among them, make SQLite undo the whole transaction.
+            Err(Error::Sqlite(error)) if group.is_autocommit() => return Err(error.into()),
+            Err(error) if group.total_changes() == before => outcomes.push(Err(refused(error))),
+            Err(error) => return Ok(Err(error)),
+        }
+    }
     group.commit()?;
-    Ok(outcomes)
+    Ok(Ok(outcomes))
 }
 
-/// Does one job so that its failure undoes nothing but itself.
-fn isolated(group: &Connection, work: Work) -> Result<Outcome, GroupError> {
-    let step = |sql: &str| group.prepare_cached(sql)?.execute([]);
-    step("SAVEPOINT job")?;
-    let outcome = match work(group) {
-        Ok(()) => Ok(()),
-        // Some errors, a full disk among them, make SQLite undo the whole transaction.
-        Err(Error::Sqlite(error)) if group.is_autocommit() => return Err(error.into()),
-        Err(error) => {
-            step("ROLLBACK TO job")?;
-            Err(match error {
-                Error::Conflict(what) => CommitError::Conflict { what },
-                other => CommitError::Failed(other.into_failure(WRITE)),
-            })
-        }
-    };
-    step("RELEASE job")?;
-    Ok(outcome)
+fn refused(error: Error) -> CommitError {
+    match error {
+        Error::Conflict(what) => CommitError::Conflict { what },
+        other => CommitError::Failed(other.into_failure(WRITE)),
+    }
 }
 
 #[cfg(test)]
@@ -170,11 +192,24 @@ mod tests {
         connection
     }
 
-    fn insert(bytes: usize) -> Work {
-        Box::new(move |connection| {
+    /// Writes a row, and then fails if it is to.
+    fn insert(bytes: usize, fails: bool) -> impl FnMut(&Connection) -> Result<(), Error> + Send {
+        move |connection| {
             connection.execute("INSERT INTO t VALUES (zeroblob(?))", [bytes as i64])?;
-            Ok(())
-        })
+            if fails { Err(Error::Conflict("a row".to_owned())) } else { Ok(()) }
+        }
+    }
+
+    fn jobs(works: impl IntoIterator<Item = (usize, bool)>) -> Vec<Box<dyn Job>> {
+        let job = |(bytes, fails)| {
+            let (reply, _) = oneshot::channel();
+            Box::new(Asked { work: insert(bytes, fails), found: None, reply }) as Box<dyn Job>
+        };
+        works.into_iter().map(job).collect()
+    }
+
+    fn committed(connection: &mut Connection, works: &[(usize, bool)]) -> Vec<Outcome> {
+        commit_group(connection, 1, &mut jobs(works.iter().copied()))
     }
 
     fn rows(connection: &Connection) -> i64 {
@@ -184,13 +219,13 @@ mod tests {
     #[test]
     fn a_full_disk_undoes_the_whole_group_and_says_so_to_everybody() {
         let mut connection = database();
-        for outcome in commit_group(&mut connection, 1, vec![insert(1), insert(1_000_000), insert(1)]) {
+        for outcome in committed(&mut connection, &[(1, false), (1_000_000, false), (1, false)]) {
             let full = Failure::from(outcome.unwrap_err());
             assert_eq!(full.class(), Class::Transient);
             assert!(full.one_line().contains("the disk is full"), "{}", full.one_line());
         }
         assert_eq!(rows(&connection), 0);
-        assert!(matches!(commit_group(&mut connection, 1, vec![insert(1)])[..], [Ok(())]));
+        assert!(matches!(committed(&mut connection, &[(1, false)])[..], [Ok(())]));
         assert_eq!(rows(&connection), 1);
     }
 
@@ -198,9 +233,19 @@ mod tests {
     fn a_lost_fence_refuses_the_whole_group_before_any_work() {
         let mut connection = database();
         connection.execute("UPDATE fence SET number = 2", []).unwrap();
-        let outcomes = commit_group(&mut connection, 1, vec![insert(1), insert(1)]);
+        let outcomes = committed(&mut connection, &[(1, false), (1, false)]);
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(CommitError::Fenced))), "{outcomes:?}");
         assert_eq!(rows(&connection), 0);
+    }
+
+    #[test]
+    fn what_fails_halfway_undoes_nothing_but_itself() {
+        let mut connection = database();
+        let outcomes = committed(&mut connection, &[(1, false), (2, true), (3, false), (4, true), (5, false)]);
+        let failed: Vec<bool> = outcomes.iter().map(|it| matches!(it, Err(CommitError::Conflict { .. }))).collect();
+        assert_eq!(failed, [false, true, false, true, false], "{outcomes:?}");
+        let lengths: i64 = connection.query_row("SELECT sum(length(x)) FROM t", [], |row| row.get(0)).unwrap();
+        assert_eq!((rows(&connection), lengths), (3, 1 + 3 + 5));
     }
 
     #[tokio::test]
@@ -213,7 +258,7 @@ mod tests {
             .unwrap();
         let writer = Writer::start(connection, 1).unwrap();
         for _ in 0..5 {
-            let asked = writer.perform(|connection| insert(1)(connection));
+            let asked = writer.perform(insert(1, false));
             // Polled once, so that the job is queued, then given up.
             assert!(futures::FutureExt::now_or_never(asked).is_none());
         }
