@@ -31,6 +31,7 @@ mod image_stream;
 pub mod image_trigger;
 pub(crate) mod metadata;
 pub(crate) mod names;
+mod need;
 mod object;
 mod pod_template;
 mod problem;

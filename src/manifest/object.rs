@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::autoscaler::Autoscaler;
 use super::content_trigger::Followed;
 use super::findings::{Findings, Moved};
+use super::need::Need;
 use super::pod_template::references::{self, Reference};
 use super::pod_template::{items, text_at};
 use super::problem::{NOT_APPLIED, Problem};
@@ -17,7 +18,7 @@ use super::template::{self, Expanded, Generated};
 use super::yaml::Document;
 use super::{
     autoscaler, content_trigger, core, deployment, deployment_config, foreign, image_stream, image_trigger, metadata,
-    slip, task,
+    need, slip, task,
 };
 use crate::model::ids::{ServiceName, StageName};
 use crate::model::object::{Kind, Location, ObjectKey};
@@ -38,19 +39,13 @@ pub(crate) struct Declared {
     pub(crate) links: Links,
     /// The objects without which its pods do not start.
     pub(crate) needs: Vec<Need>,
+    /// The keys of a ConfigMap or Secret.
+    pub(crate) entries: BTreeSet<String>,
     /// The tags that its image triggers follow, and where it says so.
     pub(crate) follows: Vec<Follows>,
     /// What it follows the content of.
     pub(crate) follows_content: Followed,
     pub(crate) stages: Stages,
-}
-
-/// An object without which pods do not start.
-#[derive(Debug)]
-pub(crate) struct Need {
-    pub(crate) key: ObjectKey,
-    /// Where it is named first.
-    pub(crate) location: Location,
 }
 
 /// A tag that an image trigger follows.
@@ -240,7 +235,8 @@ impl Declarations {
         let name = text_at(&content, "/metadata/name").to_owned();
         if !findings.has_errors() {
             let references = references(&content, &kind);
-            let needs = needs(&references, findings);
+            let needs = need::needs(&references, findings);
+            let entries = need::entries(&content, &kind);
             let links = links(&content, &kind, &name, references);
             let follows = follows(&content, &kind, findings);
             let (location, stages) = (findings.location(""), source.stages.clone());
@@ -255,6 +251,7 @@ impl Declarations {
                 programs,
                 links,
                 needs,
+                entries,
                 follows,
                 follows_content,
                 stages,
@@ -273,7 +270,7 @@ impl Declarations {
         });
         let name = text_at(content, "/metadata/name").to_owned();
         if !findings.has_errors() {
-            let needs = needs(&references::of_variables(content, "/spec"), findings);
+            let needs = need::needs(&references::of_variables(content, "/spec"), findings);
             let stages = source.stages.clone();
             self.tasks.push(DeclaredTask { name, definition, image, program, needs, stages });
         }
@@ -399,17 +396,6 @@ fn references(content: &Value, kind: &Kind) -> Vec<Reference> {
     }
     found.extend(references::of_environment(content, &format!("{DEPLOYER}/environment")));
     found
-}
-
-/// Each object that pods do not start without, once.
-fn needs(references: &[Reference], findings: &Findings<'_>) -> Vec<Need> {
-    let mut needs: Vec<Need> = Vec::new();
-    for Reference { key, pointer, .. } in references.iter().filter(|reference| !reference.optional) {
-        if needs.iter().all(|need| need.key != *key) {
-            needs.push(Need { key: key.clone(), location: findings.location(pointer) });
-        }
-    }
-    needs
 }
 
 fn links(content: &Value, kind: &Kind, name: &str, references: Vec<Reference>) -> Links {

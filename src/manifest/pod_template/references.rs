@@ -23,6 +23,8 @@ pub(crate) struct Reference {
     pub(crate) key: ObjectKey,
     /// Where the name stands, from whatever holds the places that were searched.
     pub(crate) pointer: String,
+    /// The keys of it that are named, and where.
+    pub(crate) entries: Vec<(String, String)>,
     /// Whether a pod starts without it.
     pub(crate) optional: bool,
 }
@@ -49,13 +51,23 @@ pub(crate) fn of_environment(holder: &Value, list: &str) -> Vec<Reference> {
     in_list(holder, list, &VARIABLES)
 }
 
+/// The keys that a reference names: a variable one, a volume as many as it has files, or none if it has all.
+fn entries(reference: &Value, place: &str) -> Vec<(String, String)> {
+    let own = reference.get("key").map(|key| (key, format!("{place}/key")));
+    let of_items = reference.get("items").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let of_items = of_items.filter_map(|(index, item)| Some((item.get("key")?, format!("{place}/items/{index}/key"))));
+    own.into_iter().chain(of_items).filter_map(|(key, at)| Some((key.as_str()?.to_owned(), at))).collect()
+}
+
 fn in_list(holder: &Value, list: &str, holders: &[Holder]) -> Vec<Reference> {
     let read = |item: &Value, (kind, field, name): &Holder, index: usize| {
         let reference = item.pointer(&format!("/{field}"))?;
         let named = reference.get(name)?.as_str().filter(|name| !name.is_empty())?;
+        let place = format!("{list}/{index}/{field}");
         Some(Reference {
             key: ObjectKey { kind: kind.clone(), name: named.to_owned() },
-            pointer: format!("{list}/{index}/{field}/{name}"),
+            entries: entries(reference, &place),
+            pointer: format!("{place}/{name}"),
             optional: reference.get("optional").and_then(Value::as_bool).unwrap_or(false),
         })
     };

@@ -13,10 +13,10 @@ use crate::manifest::digest;
 use crate::manifest::discover::is_under;
 use crate::manifest::image_circle::Steps;
 use crate::manifest::image_trigger::{self, Bring, Streams};
-use crate::manifest::object::{Declared, Follows, Need};
+use crate::manifest::need::{self, Need};
+use crate::manifest::object::{Declared, Follows};
 use crate::manifest::problem::Problem;
 use crate::manifest::service;
-use crate::manifest::shape::nearest;
 use crate::manifest::stage_context::{Runtime, is_for};
 use crate::model::ids::{Destination, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
@@ -89,7 +89,9 @@ fn stage(
     let of_tasks = in_stage().flat_map(|file| &file.parsed.declarations.tasks);
     let of_tasks = of_tasks.filter(|task| task.runs_in(&stage.name)).flat_map(|task| &task.needs);
     let needs = declared.iter().flat_map(|declared| &declared.needs).chain(of_tasks);
-    problems.extend(undeclared(stage, needs, &objects));
+    if stage.context.terms.runtime == Runtime::Local {
+        problems.extend(need::missing(&stage.name, needs, &objects, &declared));
+    }
     let tasks = tasks(stage, layout, in_stage(), problems);
     StageContent {
         name: stage.name.clone(),
@@ -153,25 +155,6 @@ fn bring_images(
         objects.insert(shared(brought, before));
     }
     problems.extend(steps.problems(&streams));
-}
-
-/// What pods need and nothing brings: on the local runtime only files declare objects.
-fn undeclared<'a>(stage: &StageLayout, needs: impl Iterator<Item = &'a Need>, objects: &StageObjects) -> Vec<Problem> {
-    if stage.context.terms.runtime != Runtime::Local {
-        return Vec::new();
-    }
-    let problem = |Need { key, location }: &Need| {
-        let (kind, name) = (key.kind.name(), &key.name);
-        let message = format!("stage `{}` declares no {kind}/{name}, without which no pod starts here", stage.name);
-        let alike = objects.iter().filter(|object| object.key.kind == key.kind);
-        let hint = match nearest(name, alike.map(|object| object.key.name.as_str())) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if key.kind == Kind::PersistentVolumeClaim => "declare it".to_owned(),
-            None => "declare it, or write `optional: true` beside its name".to_owned(),
-        };
-        Problem::error(location, "not-found", message).warning().hint(hint)
-    };
-    needs.filter(|need| objects.get(&need.key).is_none()).map(problem).collect()
 }
 
 /// The known object, if that is the same.
@@ -277,9 +260,11 @@ fn declares_alike(was: &Resolved, is: &Resolved) -> bool {
     if was.objects.iter().chain(&is.objects).any(reaches_out) {
         return false;
     }
-    let need_alike = |was: &[Need], is: &[Need]| was.iter().map(|it| &it.key).eq(is.iter().map(|it| &it.key));
+    let need_alike =
+        |was: &[Need], is: &[Need]| was.len() == is.len() && was.iter().zip(is).all(|(was, is)| was.is_like(is));
     let same = |(was, is): (&Declared, &Declared)| {
-        was.key == is.key && was.links == is.links && need_alike(&was.needs, &is.needs) && was.stages == is.stages
+        (&was.key, &was.links, &was.entries, &was.stages) == (&is.key, &is.links, &is.entries, &is.stages)
+            && need_alike(&was.needs, &is.needs)
     };
     was.tasks.is_empty()
         && is.tasks.is_empty()

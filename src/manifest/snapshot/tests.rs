@@ -603,8 +603,18 @@ fn what_pods_need_and_no_file_declares_is_told_where_it_is_named() {
     assert_eq!(missing, expected);
     let of_task = told(&reading(""), task);
     assert!(of_task.len() == 1 && of_task[0].starts_with("more.yaml:4:"), "{of_task:#?}");
+    let map = format!("{map}data: {{red: '1'}}\n");
+    let of = |key: &str, more: &str| {
+        reading(&format!("env: [{{name: A, valueFrom: {{configMapKeyRef: {{name: colours, key: {key}{more}}}}}}}]"))
+    };
+    let misspelt = "deploy/web.yaml:11:75: warning: ConfigMap/colours has no key `rad`, without which no pod starts here (did you mean \
+                    `red`? It is declared at more.yaml:1:1)";
+    assert_eq!(told(&of("rad", ""), &map), [misspelt]);
+    for (key, more) in [("red", ""), ("rad", ", optional: true")] {
+        assert_eq!(told(&of(key, more), &map), [] as [&str; 0], "{key}{more}");
+    }
     for fine in ["[{configMapRef: {name: colours}}]", "[{configMapRef: {name: colors, optional: true}}]"] {
-        assert_eq!(told(&reading(&format!("envFrom: {fine}")), map), [] as [&str; 0], "{fine}");
+        assert_eq!(told(&reading(&format!("envFrom: {fine}")), &map), [] as [&str; 0], "{fine}");
     }
 }
 
@@ -619,6 +629,8 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
         "metadata: {name: web, annotations: {launchway.dev/trigger-on: 'configmaps, git:lib, git:web/*.py, git:README.md'}}",
     );
     let optional = reading.replace("{name: m}", "{name: m, optional: true}");
+    let keyed = config("web", "git:web")
+        .replace("image:", "env: [{name: A, valueFrom: {configMapKeyRef: {name: m, key: a}}}]\n        image:");
     let tool = reading.replace("envFrom:", "command: [bin/tool]\n        envFrom:");
     let task =
         "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {name: test}\nspec: {image: 'git:web', command: [a]}\n";
@@ -647,6 +659,7 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
                 tool,
                 follows,
                 optional,
+                keyed,
             ],
         ),
         (
@@ -691,6 +704,7 @@ proptest! {
             snapshot = snapshot.update(&tree.changed_since(&before), &tree, &options()).expect("readable");
             let read = tree.read();
             prop_assert_eq!(snapshot.project(), read.project());
+            prop_assert_eq!(messages(&snapshot), messages(&read));
             prop_assert_eq!(&snapshot.0.folders, &read.0.folders);
         }
     }
