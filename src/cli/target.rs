@@ -5,6 +5,7 @@ use super::client::Client;
 use super::here;
 use super::output::{Complaint, Outcome};
 use crate::error::Failure;
+use crate::model::ids::RepositoryName;
 use crate::model::object::CONFIG_WORDS;
 use crate::server::view::{ConfigView, DamagedView, List, RepositoryView};
 
@@ -127,7 +128,10 @@ pub(super) fn only_repository(found: Vec<RepositoryView>) -> Outcome<RepositoryV
 
 /// Whether something of a repository may be meant.
 pub(super) fn may_be_of(chosen: &[RepositoryView], repository: &str) -> bool {
-    chosen.is_empty() || chosen.iter().any(|chosen| chosen.name == repository)
+    let repository = RepositoryName::new(repository);
+    let watched = repository.watched(); // what is in the environment of a pull request is of that, too
+    let is_meant = |name: &str| [&repository, &watched].iter().any(|meant| meant.as_str() == name);
+    chosen.is_empty() || chosen.iter().any(|chosen| is_meant(&chosen.name))
 }
 
 /// Where something was looked for, for people.
