@@ -236,6 +236,8 @@ pub(crate) struct Hosted {
     /// Commits with what was written on them.
     statuses: Vec<(String, Value)>,
     pub(crate) writes: usize,
+    /// Whether it says nothing of pull requests.
+    pub(crate) is_away: bool,
     /// Whether it says nothing of comments.
     pub(crate) is_mute: bool,
     /// What it answers in place of what people may do.
@@ -304,6 +306,11 @@ impl Hosting {
         head
     }
 
+    /// A pull request is closed.
+    pub(crate) fn close(&self, number: u64) {
+        self.hosted().pulls.retain(|pull| pull.number != number);
+    }
+
     /// The only comment on a pull request.
     pub(crate) fn comment(&self, number: u64) -> String {
         let hosted = self.hosted();
@@ -330,6 +337,7 @@ fn is_plan(status: &Value) -> bool {
 fn gitea() -> Router<Shared> {
     let repository = Router::new()
         .route("/pulls", get(pulls))
+        .route("/pulls/{number}", get(pull))
         .route("/issues/{number}/comments", get(comments).post(say))
         .route("/issues/comments/{id}", patch(async |shared, Path(id), body| edit(shared, Path((0, id)), body).await))
         .route("/collaborators/{login}/permission", get(permission))
@@ -365,9 +373,22 @@ fn cloud() -> Router<Shared> {
         .nest("/2.0/repositories/moody/origin", repository)
 }
 
-async fn pulls(State(shared): State<Shared>) -> Json<Value> {
+async fn pulls(State(shared): State<Shared>) -> Response {
     let hosted = shared.hosted();
-    shared.kind.list(hosted.pulls.iter().map(|pull| shared.kind.pull(pull)).collect())
+    if hosted.is_away {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    shared.kind.list(hosted.pulls.iter().map(|pull| shared.kind.pull(pull)).collect()).into_response()
+}
+
+/// One that is open; others are gone.
+async fn pull(State(shared): State<Shared>, Path(number): Path<u64>) -> Response {
+    let hosted = shared.hosted();
+    if hosted.is_away {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    let found = hosted.pulls.iter().find(|pull| pull.number == number);
+    found.map_or(StatusCode::NOT_FOUND.into_response(), |pull| Json(shared.kind.pull(pull)).into_response())
 }
 
 /// All that was said on a pull request, in what it is shown in.
