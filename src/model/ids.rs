@@ -208,6 +208,11 @@ impl StageName {
     pub fn of_pull(number: u64) -> Self {
         Self(format!("{PULL}{number}").into())
     }
+
+    /// The pull request whose environment a stage of this name may be.
+    pub fn pull(&self) -> Option<u64> {
+        self.0.strip_prefix(PULL)?.parse().ok()
+    }
 }
 
 impl RepositoryName {
@@ -223,7 +228,7 @@ impl RepositoryName {
 
     /// The pull request whose environment it is, if it is one.
     pub fn pull(&self) -> Option<u64> {
-        self.0.split_once(ENVIRONMENT)?.1.strip_prefix(PULL)?.parse().ok()
+        StageName::from(self.0.split_once(ENVIRONMENT)?.1).pull()
     }
 
     /// Under what facts are remembered that concern this repository and none of its runs.
@@ -263,5 +268,6 @@ mod tests {
         assert_eq!((environment.as_str(), StageName::of_pull(12).as_str()), ("shop@pr-12", "pr-12"));
         assert_eq!((environment.watched(), environment.pull()), (shop.clone(), Some(12)));
         assert_eq!((shop.watched(), shop.pull()), (shop.clone(), None));
+        assert_eq!(["pr-12", "pr-x", "dev"].map(|stage| StageName::from(stage).pull()), [Some(12), None, None]);
     }
 }

@@ -69,8 +69,13 @@ impl Place {
 
     /// A pull request that brings a version, or what one brings now.
     fn open(&self, number: u64, is_fork: bool, version: &str) -> String {
+        self.open_with(number, is_fork, &self.web(version))
+    }
+
+    /// The same with what its file says.
+    fn open_with(&self, number: u64, is_fork: bool, web: &str) -> String {
         self.world.git.git(&["checkout", "-q", "-B", "topic", "origin/main"]);
-        self.world.git.commit_files(&[("web.yaml", &self.web(version))]);
+        self.world.git.commit_files(&[("web.yaml", web)]);
         let head = self.host.open(&self.world, number, is_fork);
         self.world.git.git(&["checkout", "-q", "-B", "main", "origin/main"]);
         self.world.tell(&["sync"]);
@@ -107,14 +112,19 @@ impl Place {
         stages
     }
 
+    /// How the environment of a pull request stands as a repository; nothing, if there is none.
+    fn repository(&self, number: u64) -> String {
+        let view = self.world.json(&["get", "repositories", "-r", &format!("shop@pr-{number}")]);
+        view["items"][0]["status"].as_str().unwrap_or_default().to_owned()
+    }
+
     /// Waits until nothing of the environment of a pull request is there.
     fn gone(&self, number: u64) {
         let stage = format!("pr-{number}");
         eventually("the end of an environment", || {
             let pods = self.world.json(&["get", "pods", "-s", &stage]);
             let is_there = !pods["items"].as_array().is_none_or(Vec::is_empty);
-            let repository = self.world.json(&["get", "repositories", "-r", &format!("shop@{stage}")]);
-            !is_there && repository.is_null() && !self.stages().contains(&stage)
+            !is_there && self.repository(number).is_empty() && !self.stages().contains(&stage)
         });
         let pods = self.world.pod_folders();
         assert!(!pods.keys().any(|pod| pod.starts_with(&format!("shop-{stage}/"))), "{pods:?}");
@@ -141,6 +151,10 @@ fn a_pull_request_has_an_environment_that_follows_it_and_ends_with_it() {
         place.world.tell(arguments);
     }
     assert!(place.world.tell(&["status", &first]).contains("launchway/pr-7/web"));
+    let runs = place.world.json(&["get", "runs", "-r", "shop", "-s", "pr-7"]);
+    assert!(runs["items"].as_array().is_some_and(|runs| !runs.is_empty()), "{runs}");
+    assert_eq!(place.repository(7), "Ready");
+    place.world.tell(&["trigger", "delivery", "web", "-r", "shop@pr-7", "-s", "pr-7"]);
     assert_eq!(place.world.json(&["get", "repositories"])["items"].as_array().map(Vec::len), Some(1));
 
     // What is pushed while nobody looks is found, and the one that was killed in the middle of it goes on.
@@ -160,6 +174,8 @@ fn a_pull_request_has_an_environment_that_follows_it_and_ends_with_it() {
     assert_eq!(place.answers(7).as_deref(), Some("three"));
     place.world.kill();
     place.host.hosted().is_away = false;
+    place.world.start();
+    place.world.kill();
     place.world.start();
     place.gone(7);
     assert_eq!(place.stages(), ["dev"]);
@@ -189,6 +205,12 @@ fn there_are_no_more_than_there_may_be_and_none_without_the_setting() {
     place.gone(8);
     place.world.tell(&["sync", "shop", "--up"]);
     place.answers_with(8, "three");
+
+    // What cannot be read is told, and leaves what is there.
+    let broken = place.open_with(8, false, &place.web("four").replace("replicas: 1", "replicas: many"));
+    place.world.status(&broken, "launchway/pr-8", "error");
+    place.says(8, "`pr-8`, made after `dev`: error on");
+    assert_eq!(place.answers(8).as_deref(), Some("three"));
 
     place.push("one", "");
     place.gone(8);

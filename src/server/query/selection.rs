@@ -101,10 +101,10 @@ impl Selection {
     }
 
     pub(super) fn runs(&self) -> RunFilter {
-        // In a stage, those of an environment are the repository's as well: they are sorted out afterwards.
-        let is_in_one = |_: &&str| self.stage.is_none();
+        // Those of an environment are the repository's as well: they are sorted out afterwards.
+        let may_be_environment = self.stage.as_deref().is_some_and(|stage| StageName::from(stage).pull().is_some());
         RunFilter {
-            repository: self.repository.as_deref().filter(is_in_one).map(Into::into),
+            repository: self.repository.as_deref().filter(|_| !may_be_environment).map(Into::into),
             project: self.project.as_deref().map(Into::into),
             stage: self.stage.as_deref().map(Into::into),
             service: self.service.clone(),
