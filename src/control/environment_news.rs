@@ -14,6 +14,8 @@ use crate::engine::transition::Touched;
 use crate::model::ids::RepositoryName;
 use crate::model::time::Timestamp;
 
+/// How long what happens is gathered before it is told: each time is a request to the host.
+const SOON: Duration = Duration::from_secs(2);
 /// How long to wait where none gets too old.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -53,9 +55,10 @@ impl Ages {
 impl Environments {
     /// Works until told to stop. What is announced and missed is found by the next look, which comes from time to time.
     pub(super) async fn follow(self, stop: CancellationToken) {
-        let mut changes = self.driver.changes();
+        let (mut changes, mut news) = (self.driver.changes(), BTreeMap::<RepositoryName, Timestamp>::new());
         while !stop.is_cancelled() {
-            let pause = self.ages.pause(self.driver.clock.now());
+            let now = self.driver.clock.now();
+            let pause = news.values().map(|at| at.since(now)).chain([self.ages.pause(now)]).min().unwrap_or(IDLE);
             let concerned = tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(pause) => BTreeSet::new(),
@@ -66,15 +69,21 @@ impl Environments {
                     Err(RecvError::Closed) => return,
                 },
             };
-            let due = self.ages.take_due(self.driver.clock.now());
-            for repository in concerned.union(&due) {
+            let now = self.driver.clock.now();
+            for repository in concerned {
+                news.entry(repository).or_insert(now + SOON);
+            }
+            let mut due = self.ages.take_due(now);
+            due.extend(news.iter().filter(|(_, at)| **at <= now).map(|(repository, _)| repository.clone()));
+            news.retain(|_, at| *at > now);
+            for repository in &due {
                 self.ask(repository).await;
             }
         }
     }
 
     async fn ask(&self, repository: &RepositoryName) {
-        let asked = self.driver.decide(|transition| environments::look_soon(transition, repository)).await;
+        let asked = self.driver.decide(|transition| environments::look(transition, repository)).await;
         if let Err(failure) = asked {
             tracing::error!(%repository, problem = failure.one_line(), "cannot ask for a look at pull requests");
         }

@@ -2,7 +2,6 @@
 //! it, like of any repository: see [`crate::engine::sync`].
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use crate::engine::records::Undecided;
 use crate::engine::rollback::propose::BRANCHES;
@@ -15,11 +14,8 @@ use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName};
 use crate::model::preview::OpenPullRequest;
 use crate::model::state::RepositoryState;
 use crate::model::time::Timestamp;
-use crate::model::transaction::{ObjectPlace, Write};
+use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::UniqueName;
-
-/// How long what happens to environments is gathered before it is told: each time is a request to the host.
-const SOON: Duration = Duration::from_secs(2);
 
 /// What a host says of pull requests.
 #[derive(Clone, Copy, Debug)]
@@ -179,23 +175,10 @@ pub fn decide(
 /// # Errors
 /// If something must be read first.
 pub fn look(transition: &mut Transition<'_>, repository: &RepositoryName) -> Result<(), Undecided> {
-    ask(transition, repository, Duration::ZERO)
-}
-
-/// The same a little later: until then, more may have happened to what a comment tells of.
-///
-/// # Errors
-/// If something must be read first.
-pub fn look_soon(transition: &mut Transition<'_>, repository: &RepositoryName) -> Result<(), Undecided> {
-    ask(transition, repository, SOON)
-}
-
-fn ask(transition: &mut Transition<'_>, repository: &RepositoryName, pause: Duration) -> Result<(), Undecided> {
     let has_some = transition.records.repositories.get(repository)?.is_some_and(|it| !it.environments.is_empty());
     if has_some {
         let (run, action) = (Action::previews_of(repository), Action::Preview { repository: repository.clone() });
-        let (due, at) = (transition.now + pause, transition.now);
-        transition.write(Write::Ask { run, action: Box::new(action), due, at });
+        transition.ask(&run, action);
     }
     Ok(())
 }

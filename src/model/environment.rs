@@ -53,6 +53,20 @@ pub enum Standing {
     Over,
 }
 
+impl Standing {
+    /// Its word for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Standing::Wanted => "Wanted",
+            Standing::Waiting => "Waiting",
+            Standing::Unapproved => "Unapproved",
+            Standing::Elsewhere => "Elsewhere",
+            Standing::Expired => "Expired",
+            Standing::Over => "Over",
+        }
+    }
+}
+
 /// What may be there of an environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -64,6 +78,17 @@ pub enum Presence {
     There,
     /// What is left of it, until that has ended: then it may come back.
     Ending,
+}
+
+impl Presence {
+    /// Its word for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Presence::Nothing => "Nothing",
+            Presence::There => "There",
+            Presence::Ending => "Ending",
+        }
+    }
 }
 
 /// The environment of a pull request, or why it has none.

@@ -75,6 +75,8 @@ fn there(told: &Told) -> String {
     let mut text = format!("{}, made after {}: ", code(stage.as_str()), code(settings.stage.as_str()));
     match (problem, status) {
         (Some(problem), _) => text.push_str(&format!("cannot be brought up to date: {}\n", code(problem))),
+        // Each step of the way would change the comment.
+        (None, Some(status)) if !status.state.is_final() => text.push_str(&format!("{}\n", status.state)),
         (None, Some(status)) => {
             let commit = code(status.commit.short());
             text.push_str(&format!("{} on {commit}, {}\n", status.state, code(&status.description)));

@@ -195,6 +195,9 @@ fn there_are_no_more_than_there_may_be_and_none_without_the_setting() {
     place.answers_with(7, "two");
     place.open(8, false, "three");
     place.says(8, "It waits: there may be 1 at once");
+    let shown = &place.world.json(&["get", "repositories"])["items"][0]["environments"];
+    let standing = |one: usize| shown[one]["standing"].as_str().unwrap_or_default().to_owned();
+    assert_eq!([standing(0), standing(1)], ["Wanted", "Waiting"], "{shown}");
     place.host.close(7);
     place.world.tell(&["sync"]);
     place.answers_with(8, "three");
