@@ -161,12 +161,11 @@ async fn approved(
     command: &CommentCommand,
     head: Option<&CommitId>,
 ) -> Result<Done, Refusal> {
-    let said = (command.by.as_str(), command.written_at);
-    let approve =
-        |transition: &mut Transition<'_>| environments::approve(transition, repository, (command.pull, head), said);
-    let head = operator.driver.decide(approve).await.map_err(conflict)?;
-    let message =
-        format!("{} is approved for an environment of its own, and nothing that is pushed after it", head.short());
+    let (said, by) = ((command.pull, head), command.by.as_str());
+    let approve = |transition: &mut Transition<'_>| environments::approve(transition, repository, said, by);
+    operator.driver.decide(approve).await.map_err(conflict)?;
+    let head = head.map(CommitId::as_str).unwrap_or_default();
+    let message = format!("{head} is approved for an environment of its own, and nothing that is pushed after it");
     Ok(Done { message, ..Done::default() })
 }
 

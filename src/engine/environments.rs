@@ -94,7 +94,7 @@ fn over(known: &Environment) -> Option<Environment> {
 
 /// What becomes of one as far as others are not in its way.
 fn standing(one: &Environment, asked: Asked<'_>, settings: &EnvironmentSettings) -> Standing {
-    let is_approved = |approval: &Approval| approval.number == one.number && is_same(&approval.head, &one.head);
+    let is_approved = |approval: &Approval| approval.number == one.number && approval.head == one.head;
     match () {
         () if one.reference.is_none() => Standing::Elsewhere,
         () if one.is_fork && !asked.approvals.iter().any(is_approved) => Standing::Unapproved,
@@ -183,17 +183,17 @@ pub fn look(transition: &mut Transition<'_>, repository: &RepositoryName) -> Res
     Ok(())
 }
 
-/// Remembers somebody's word for what a pull request brings now, and has that looked at. `head` is what they name, if they name
-/// anything; else what was known of it when they said so counts, and only that. Says which commit that is.
+/// Remembers somebody's word for what a pull request brings now, and has that looked at. `head` is what they name. It has to be
+/// its whole id: whoever has pushed it can make another commit with the same first digits, or push while others still read.
 ///
 /// # Errors
-/// If the pull request brings something else, or something must be read first.
+/// If they name no whole id, the pull request brings something else, or something must be read first.
 pub fn approve(
     transition: &mut Transition<'_>,
     repository: &RepositoryName,
     (number, head): (u64, Option<&CommitId>),
-    (by, at): (&str, Timestamp),
-) -> Result<CommitId, Undecided> {
+    by: &str,
+) -> Result<(), Undecided> {
     let nothing =
         || Failure::stalled("the branch asks for no environments, or nothing is known of this pull request yet");
     let Some(state) = transition.records.repositories.get_mut(repository)? else { return Err(nothing().into()) };
@@ -205,21 +205,19 @@ pub fn approve(
         )
         .into());
     }
-    let is_meant = match head {
-        Some(word) => is_same(&one.head, word),
-        None => one.since <= at,
-    };
-    if !is_meant {
-        let failure = Failure::stalled(format!("it brings {} now", one.head.short()));
-        let hint = format!("look at that, and say `/launchway preview {}`", one.head.short());
-        return Err(failure.hint(hint).into());
+    let named = head.filter(|head| head.is_whole());
+    if named != Some(&one.head) {
+        let why = match named {
+            Some(_) => format!("it brings {} now", one.head.short()),
+            None => "what is approved has to be named by its whole id".to_owned(),
+        };
+        let hint = format!("look at what it brings, and say `/launchway preview {}`", one.head);
+        return Err(Failure::stalled(why).hint(hint).into());
     }
     let approval = Approval { number, head: one.head.clone(), by: by.to_owned() };
-    let head = one.head.clone();
     state.approvals.retain(|known| known.number != number);
     state.approvals.push(approval);
-    look(transition, repository)?;
-    Ok(head)
+    look(transition, repository)
 }
 
 /// Has an environment's repository known, before anything of it is read. What it brings may delete what it declared before.

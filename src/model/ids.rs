@@ -116,6 +116,11 @@ impl CommitId {
         is_word.then(|| Self(text.to_ascii_lowercase().into()))
     }
 
+    /// Whether it is a whole id, of SHA-1 or SHA-256: the first digits of one may be those of another commit, too.
+    pub fn is_whole(&self) -> bool {
+        [40, 64].contains(&self.0.len()) && self.0.bytes().all(|digit| digit.is_ascii_hexdigit())
+    }
+
     /// Whether a person's word for a commit means this one.
     pub fn is_named_by(&self, word: Option<&Self>) -> bool {
         word.is_some_and(|word| word.0.len() >= SHORTEST_WORD && self.0.starts_with(&*word.0))

@@ -56,7 +56,7 @@ pub fn section(told: &Told) -> String {
         }
         Standing::Unapproved => format!(
             "A fork gets one once somebody who may write to the repository comments {}, for just this commit.{ending}",
-            code(&format!("/launchway preview {}", environment.head.short()))
+            code(&format!("/launchway preview {}", environment.head))
         ),
         Standing::Elsewhere => {
             format!("There is none: it is in another repository, from which nothing is read.{ending}")
@@ -131,7 +131,7 @@ mod tests {
             (Standing::Wanted, Presence::There, "`pr-12`, made after `dev`: on its way"),
             (Standing::Waiting, Presence::Nothing, "there may be 5 at once"),
             (Standing::Waiting, Presence::Ending, "comes back once what is there"),
-            (Standing::Unapproved, Presence::Nothing, "comments `/launchway preview 1a2b3c4`"),
+            (Standing::Unapproved, Presence::Nothing, "comments `/launchway preview 1a2b3c4d5e`"),
             (Standing::Unapproved, Presence::Ending, "What is there of it ends."),
             (Standing::Elsewhere, Presence::Nothing, "in another repository"),
             (Standing::Expired, Presence::Nothing, "nothing was pushed for 3d."),

@@ -238,7 +238,7 @@ fn one_that_is_too_old_ends_until_something_is_pushed() {
 fn a_fork_has_one_once_somebody_who_may_write_approves_just_that_commit() {
     let place = Place::new(TWO);
     let head = place.open(7, true, "two");
-    place.says(7, &format!("comments `/launchway preview {}`", &head[..7]));
+    place.says(7, &format!("comments `/launchway preview {head}`"));
     let said = |id: u64, login: &'static str, text: &str| {
         let comment = Written {
             id,
@@ -255,16 +255,20 @@ fn a_fork_has_one_once_somebody_who_may_write_approves_just_that_commit() {
         answer
     };
     assert!(said(1, "ben", "/launchway preview").contains("may not write"));
-    said(2, "ann", "/launchway preview 1234567");
-    eventually("a refusal", || place.host.hosted().comments.iter().any(|said| said.text.contains("it brings")));
+    // The first digits may be those of another commit, too.
+    said(2, "ann", &format!("/launchway preview {}", &head[..12]));
+    let is_refused = |why: &str| place.host.hosted().comments.iter().any(|said| said.text.contains(why));
+    eventually("a refusal", || is_refused("has to be named by its whole id"));
+    said(3, "ann", &format!("/launchway preview {}", place.base));
+    eventually("another refusal", || is_refused("it brings"));
     assert_eq!(place.stages(), ["dev"]);
-    said(3, "ann", &format!("/launchway preview {}", &head[..7]));
+    said(4, "ann", &format!("/launchway preview {head}"));
     place.answers_with(7, "two");
 
     // What is pushed after that was not approved.
     let next = place.open(7, true, "three");
     place.gone(7);
-    place.says(7, &format!("comments `/launchway preview {}`", &next[..7]));
-    said(4, "ann", "/launchway preview");
+    place.says(7, &format!("comments `/launchway preview {next}`"));
+    said(5, "ann", &format!("/launchway preview {next}"));
     place.answers_with(7, "three");
 }

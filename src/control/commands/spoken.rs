@@ -12,7 +12,7 @@ use crate::store::ReadStore;
 /// What may be said.
 const USAGE: &str = "`/launchway rollback NAME [-s STAGE] [--to-version N]`, `/launchway retry NAME [-s STAGE]`, \
                      `/launchway approve NAME [-s STAGE] [--run ID]`, `/launchway reject NAME [-s STAGE] [--run ID]` or \
-                     `/launchway preview [COMMIT]`";
+                     `/launchway preview COMMIT`";
 /// Asks for the environment of a fork's pull request.
 const PREVIEW: &str = "preview";
 
@@ -27,7 +27,7 @@ pub(in crate::control) fn preview(line: &str) -> Result<Option<Option<CommitId>>
     }
     let (named, more) = (words.next(), words.next());
     let commit = named.map(|word| {
-        let wrong = || Failure::stalled(format!("`{word}` is no commit")).hint("its first digits, at least four");
+        let wrong = || Failure::stalled(format!("`{word}` is no commit")).hint("its whole id");
         CommitId::word(word).ok_or_else(wrong)
     });
     match more {

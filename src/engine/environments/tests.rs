@@ -115,16 +115,16 @@ fn only_the_host_the_time_or_the_setting_end_one() {
 fn a_fork_has_one_for_just_the_commit_that_was_approved() {
     let mut look = Look::new(5);
     assert_eq!(look.at(Some(&[fork(7, "aaaa")]), &[]), "7 Unapproved");
-    for other in [approved(8, "aaaa"), approved(7, "bbbb")] {
+    for other in [approved(8, "aaaa"), approved(7, "bbbb"), approved(7, "aaaabbbb")] {
         look.approvals = vec![other];
         assert_eq!(look.at(Some(&[fork(7, "aaaa")]), &[]), "7 Unapproved");
     }
-    look.approvals = vec![approved(7, "aaaabbbb")];
+    look.approvals = vec![approved(7, "aaaa")];
     assert_eq!(look.at(Some(&[fork(7, "aaaa")]), &[]), "7+ Wanted");
     assert_eq!(look.at(None, &[]), "7+ Wanted");
     assert_eq!(look.at(Some(&[fork(7, "cccc")]), &[]), "7- Unapproved");
     look.end();
-    let elsewhere = OpenPullRequest { reference: None, ..fork(7, "aaaabbbb") };
+    let elsewhere = OpenPullRequest { reference: None, ..fork(7, "aaaa") };
     assert_eq!(look.at(Some(&[elsewhere]), &[]), "7 Elsewhere");
 }
 
@@ -136,12 +136,15 @@ fn a_proposed_rollback_has_none() {
     assert_eq!(Look::new(5).at(Some(&[own, foreign]), &[]), "8 Unapproved");
 }
 
-/// What somebody's word comes to for what pull request 7 of a fork brings, which was seen first at 100: what is remembered, or why
-/// not.
-fn word(head: Option<&str>, at: i64, is_fork: bool) -> Result<Vec<Approval>, String> {
-    let mut look = Look::new(5);
-    look.now = 100;
-    look.at(Some(&[if is_fork { fork(7, "aaaabbbb") } else { pull(7, "aaaabbbb") }]), &[]);
+/// A whole id that begins with some digits.
+fn whole(first: &str) -> String {
+    format!("{first:0<40}")
+}
+
+/// What somebody's word comes to for what pull request 7 brings: what is remembered, or why not.
+fn word(head: Option<&str>, is_fork: bool) -> Result<Vec<Approval>, String> {
+    let (mut look, brought) = (Look::new(5), whole("aaaabbbb"));
+    look.at(Some(&[if is_fork { fork(7, &brought) } else { pull(7, &brought) }]), &[]);
     let (mut records, name) = (Records::default(), RepositoryName::new("shop"));
     let fresh = RepositoryState::new(name.clone(), "/shop.git", "main");
     let (environments, environments_wanted) = (look.known, look.settings);
@@ -150,19 +153,21 @@ fn word(head: Option<&str>, at: i64, is_fork: bool) -> Result<Vec<Approval>, Str
     records.repositories.read(name.clone(), Some(Versioned { version: 1, value }));
     let mut transition = Transition::new(&mut records, Timestamp(200), TaskLimits::default());
     let head = head.map(CommitId::from);
-    match approve(&mut transition, &name, (7, head.as_ref()), ("gitea:ann", Timestamp(at))) {
-        Ok(_) => Ok(records.repositories.get(&name).unwrap().unwrap().approvals.clone()),
+    match approve(&mut transition, &name, (7, head.as_ref()), "gitea:ann") {
+        Ok(()) => Ok(records.repositories.get(&name).unwrap().unwrap().approvals.clone()),
         Err(Undecided::Refused(failure)) => Err(failure.to_string()),
         Err(Undecided::Needs(needs)) => panic!("{needs:?}"),
     }
 }
 
 #[test]
-fn a_word_is_for_what_was_there_when_it_was_said_or_is_named() {
-    let expected = Ok(vec![approved(8, "cccc"), approved(7, "aaaabbbb")]);
-    assert_eq!(word(None, 150, true), expected);
-    assert_eq!(word(Some("aaaa"), 50, true), expected);
-    assert_eq!(word(None, 50, true), Err("it brings aaaabbb now".to_owned()), "it was said of what was there before");
-    assert_eq!(word(Some("bbbb"), 150, true), Err("it brings aaaabbb now".to_owned()));
-    assert!(word(None, 150, false).is_err_and(|why| why.contains("needs no approval")));
+fn a_word_is_for_the_commit_that_it_names_whole() {
+    let (brought, other) = (whole("aaaabbbb"), whole("aaaabbbb1"));
+    assert_eq!(word(Some(&brought), true), Ok(vec![approved(8, "cccc"), approved(7, &brought)]));
+    let unnamed = || Err("what is approved has to be named by its whole id".to_owned());
+    for named in [None, Some("aaaa"), Some("aaaabbbb"), Some(&brought[..39])] {
+        assert_eq!(word(named, true), unnamed(), "{named:?}");
+    }
+    assert_eq!(word(Some(&other), true), Err("it brings aaaabbb now".to_owned()), "with the same first digits");
+    assert!(word(Some(&brought), false).is_err_and(|why| why.contains("needs no approval")));
 }
