@@ -236,8 +236,9 @@ async fn closed(host: &Host, state: &RepositoryState, open: &[OpenPullRequest]) 
     let is_listed = |number: u64| open.iter().any(|pull| pull.number == number);
     for number in state.environments.iter().map(|one| one.number).filter(|number| !is_listed(*number)) {
         match host.pull_requests.read(number).await {
-            Ok(Some(known)) if known.state == PullRequestState::Open => {}
-            Ok(_) => drop(closed.insert(number)),
+            Ok(Some(known)) if known.state != PullRequestState::Open => drop(closed.insert(number)),
+            // A host that does not know it does not say that it is closed: it may hide the repository from the token.
+            Ok(_) => {}
             Err(unknown) => failure = Some(unknown),
         }
     }

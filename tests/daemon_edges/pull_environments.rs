@@ -166,6 +166,15 @@ fn a_pull_request_has_an_environment_that_follows_it_and_ends_with_it() {
     let pod = place.world.tell(&["exec", "dc/web", "-s", "pr-7", "--", "printenv", "POD_NAME"]);
     assert!(pod.starts_with("web-2-"), "{pod}");
 
+    // A host that hides the repository ends nothing: it does not say that anything is closed.
+    place.host.hosted().is_hidden = true;
+    place.world.tell(&["sync"]);
+    place.world.kill();
+    place.world.start();
+    place.world.tell(&["sync"]);
+    assert_eq!(place.answers(7).as_deref(), Some("three"));
+    place.host.hosted().is_hidden = false;
+
     // A host that does not answer ends nothing, and what is closed meanwhile is found.
     place.host.hosted().is_away = true;
     place.host.close(7);

@@ -368,7 +368,10 @@ impl Double {
 }
 
 /// The open ones; those of the branches that are asked for, where the host filters. Gitea does not.
-async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String, String>>) -> Json<Value> {
+async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String, String>>) -> Response {
+    if double.shared.world().faults.pop_front_if(|fault| matches!(fault, Fault::Status(404))).is_some() {
+        return StatusCode::NOT_FOUND.into_response();
+    }
     // the list of all
     let by_base = query.contains_key("$top")
         || query.contains_key("per_page")
@@ -382,7 +385,7 @@ async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String,
         let of_branch = if by_base { names(pull, "base") } else { names(pull, "head") };
         double.dialect.list.starts_with("/api/v1") || of_branch
     };
-    Json((double.dialect.listed)(open.filter(is_meant).map(double.dialect.shown).collect()))
+    Json((double.dialect.listed)(open.filter(is_meant).map(double.dialect.shown).collect())).into_response()
 }
 
 async fn create(State(double): State<Double>, Json(body): Json<Value>) -> Response {
@@ -638,6 +641,9 @@ async fn open_ones_are_listed_with_where_their_heads_are() {
         };
         assert_eq!(listed, std::slice::from_ref(&expected), "{kind:?}");
         assert_eq!(opens.open("next").await.unwrap(), [], "{kind:?}");
+        host.shared.world().faults.push_back(Fault::Status(404));
+        let failure = opens.open("main").await.unwrap_err();
+        assert_eq!(failure.class(), Class::Stalled, "{kind:?}: a repository that is hidden has no empty list");
         host.shared.world().pulls[0]["fork"] = json!(true);
         // A branch of that name is here too, and another one.
         let reference = expected.reference.clone().filter(|reference| !reference.starts_with("refs/heads/"));

@@ -181,7 +181,7 @@ impl PullRequestApi for DataCenterPulls {
         let at = full(base);
         let query =
             [("state", "OPEN"), ("direction", "INCOMING"), ("at", &*at), ("order", "NEWEST"), ("limit", PAGE_SIZE)];
-        let pulls: Option<Page<Listed>> = ask.get(asking(self.url(&[]), &query)).await?;
+        let pulls: Page<Listed> = ask.list(asking(self.url(&[]), &query)).await?;
         let open = |Listed { id, from_ref: from, to_ref: to }: Listed| OpenPullRequest {
             number: id,
             is_fork: from.repository != to.repository,
@@ -189,7 +189,7 @@ impl PullRequestApi for DataCenterPulls {
             branch: from.display_id,
             reference: Some(format!("refs/pull-requests/{id}/from")),
         };
-        Ok(pulls.into_iter().flat_map(|page| page.values).map(open).collect())
+        Ok(pulls.values.into_iter().map(open).collect())
     }
 
     /// Asks for those who may write, by themselves or by a group. Bitbucket leaves out filters that it does not know; this one is

@@ -133,7 +133,7 @@ impl PullRequestApi for GiteaPulls {
     async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
         let limit = PAGE_SIZE.to_string();
         let query = [("state", "open"), ("sort", "newest"), ("limit", &*limit)];
-        let pulls: Vec<Pull> = ask.get(asking(self.url(&["pulls"]), &query)).await?.unwrap_or_default();
+        let pulls: Vec<Pull> = ask.list(asking(self.url(&["pulls"]), &query)).await?;
         let open = |pull: Pull| OpenPullRequest {
             number: pull.number,
             is_fork: is_of_strangers(&pull),

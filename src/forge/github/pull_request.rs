@@ -104,7 +104,7 @@ impl PullRequestApi for GithubPulls {
     async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
         let query =
             [("state", "open"), ("base", base), ("sort", "created"), ("direction", "desc"), ("per_page", PAGE_SIZE)];
-        let pulls: Vec<Listed> = ask.get(asking(self.url(&["pulls"]), &query)).await?.unwrap_or_default();
+        let pulls: Vec<Listed> = ask.list(asking(self.url(&["pulls"]), &query)).await?;
         let repository = &self.settings.repository;
         let own = format!("{}/{}", repository.owner, repository.name);
         let open = |pull: Listed| OpenPullRequest {

@@ -110,7 +110,7 @@ impl PullRequestApi for GitlabMerges {
             ("sort", "desc"),
             ("per_page", PAGE_SIZE),
         ];
-        let merges: Vec<Listed> = ask.get(asking(self.url(&["merge_requests"]), &query)).await?.unwrap_or_default();
+        let merges: Vec<Listed> = ask.list(asking(self.url(&["merge_requests"]), &query)).await?;
         let open = |merge: Listed| {
             Some(OpenPullRequest {
                 number: merge.iid,
