@@ -82,7 +82,17 @@ pub(super) async fn applied(
         return Err(Complaint::failed(Failure::stalled(damaged.problem.clone())));
     }
     found.items.retain(|config| may_be_of(chosen, &config.repository));
-    Ok(found.items)
+    Ok(if global.stage.is_some() { found.items } else { without_environments(found.items) })
+}
+
+/// What people mean who say no stage: not what is in environments of pull requests, unless nothing else is. Whoever opens one must
+/// not make the commands of others ambiguous.
+fn without_environments(mut found: Vec<ConfigView>) -> Vec<ConfigView> {
+    let is_branchs = |config: &ConfigView| RepositoryName::new(&*config.repository).pull().is_none();
+    if found.iter().any(is_branchs) {
+        found.retain(is_branchs);
+    }
+    found
 }
 
 /// How a deployment config is chosen among several of its name.
