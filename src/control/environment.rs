@@ -26,6 +26,7 @@ pub(super) struct EnvironmentRevisions {
     pub(super) name: RepositoryName,
     names: EnvironmentNames,
     template: StageName,
+    is_fork: bool,
     /// What the pull request brings, as far as it is here.
     head: Option<CommitId>,
 }
@@ -35,7 +36,7 @@ impl EnvironmentRevisions {
     pub(super) fn new(watched: Arc<Watched>, project: &ProjectName, one: &Environment) -> Self {
         let name = watched.name.environment(one.number);
         let (names, template) = (EnvironmentNames::new(project, one.number), one.template.clone());
-        Self { watched, name, names, template, head: None }
+        Self { watched, name, names, template, is_fork: one.is_fork, head: None }
     }
 
     /// An environment that is there, by its name; nothing, if there is none.
@@ -110,7 +111,7 @@ impl Watched {
             let options = Options { seed: seed(&self.options.seed, &own.name), ..self.options.clone() };
             let snapshot = manifest::Snapshot::read(&files, &options);
             let (Read { head, problems }, _) = self.read_in(&repository, commit.clone(), true, snapshot)?;
-            let declared = declared(head.declared, &own.template, &own.names);
+            let declared = declared(head.declared, &own.template, &own.names, own.is_fork);
             Ok(Read { head: Head { declared, ..head }, problems })
         };
         read().map_err(|failure| self.mirror.explained(failure))

@@ -7,7 +7,9 @@ use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 
 use super::names;
 use crate::model::cloud_event::short;
+use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::ids::{Destination, Namespace, ProjectName, RepositoryName, StageName};
+use crate::model::object::Kind;
 use crate::model::project::{OnFailure, Project, StageContent, TaskDefinition};
 use crate::model::seed::Seed;
 use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage};
@@ -102,8 +104,33 @@ pub fn declared(
     project: Result<Arc<Project>, Vec<String>>,
     template: &StageName,
     names: &EnvironmentNames,
+    is_fork: bool,
 ) -> Result<Arc<Project>, Vec<String>> {
-    environment(&*project?, template, names).map(Arc::new).map_err(|wrong| vec![wrong])
+    let made = environment(&*project?, template, names).map_err(|wrong| vec![wrong])?;
+    let taken = taken(&made, is_fork);
+    if taken.is_empty() { Ok(Arc::new(made)) } else { Err(taken) }
+}
+
+/// What an environment would take from others on the machine: a port of it, which its template's stage may have, and where a fork
+/// brings it, folders that the repository's own stages use.
+fn taken(environment: &Project, is_fork: bool) -> Vec<String> {
+    let mut found = Vec::new();
+    let objects = environment.stages.iter().flat_map(|stage| stage.objects.iter());
+    for object in objects.filter(|object| object.key.kind == Kind::DeploymentConfig) {
+        let Ok(DeploymentConfigSpec { template, .. }) = object.spec() else { continue };
+        let containers = template.spec.containers.iter().chain(&template.spec.init_containers);
+        let port =
+            containers.flat_map(|container| &container.ports).filter_map(|port| port.host_port).find(|it| *it > 0);
+        let place = format!("{}: `{}`", object.location, object.key);
+        if let Some(port) = port {
+            found
+                .push(format!("{place} has the machine's port {port} (`hostPort`), which an environment may not take"));
+        }
+        if is_fork && template.spec.volumes.iter().any(|volume| volume.host_path.is_some()) {
+            found.push(format!("{place} has a `hostPath`, which the environment of a fork may not use"));
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -160,6 +187,24 @@ mod tests {
         assert_eq!(why, "the shipyard has a stage `production` of its own");
         let long = EnvironmentNames::new(&ProjectName::new("s".repeat(60)), 12);
         assert!(environment(&shop(), &"dev".into(), &long).unwrap_err().contains("at most 63"));
+    }
+
+    #[test]
+    fn what_others_have_on_the_machine_is_not_taken() {
+        let names = EnvironmentNames::new(&"shop".into(), 12);
+        let made = |spec: serde_json::Value, is_fork: bool| {
+            let template = serde_json::json!({"template": {"spec": spec}});
+            let web = deployment_config("web", "a", 1, template);
+            let stages = vec![Stage { name: "dev".into(), sequences: Vec::new() }];
+            let project = world::project(Shipyard { stages, ..Shipyard::default() }, &[web]);
+            declared(Ok(Arc::new(project)), &"dev".into(), &names, is_fork).map(drop).map_err(|wrong| wrong.join(", "))
+        };
+        let port = |port: u16| serde_json::json!({"containers": [{"name": "a", "ports": [{"containerPort": 80, "hostPort": port}]}]});
+        assert!(made(port(8080), false).is_err_and(|why| why.contains("the machine's port 8080")));
+        assert_eq!(made(port(0), true), Ok(()), "zero is none");
+        let folder = serde_json::json!({"volumes": [{"name": "data", "hostPath": {"path": "/srv/data"}}]});
+        assert_eq!(made(folder.clone(), false), Ok(()));
+        assert!(made(folder, true).is_err_and(|why| why.contains("`hostPath`")));
     }
 
     #[test]
