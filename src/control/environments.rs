@@ -84,7 +84,9 @@ impl Environments {
         let next = state.environments_wanted.as_ref().and_then(|settings| environments::next_end(settings, &decided));
         self.ages.set(&state.name, next);
         let (mut told, mut is_any_gone) = (BTreeMap::new(), false);
-        for one in &decided {
+        // What ends makes room, and waits for no remote that is slow.
+        let (ending, others): (Vec<_>, Vec<_>) = decided.iter().partition(|one| one.presence == Presence::Ending);
+        for one in ending.into_iter().chain(others) {
             let mut problem = None;
             match one.presence {
                 Presence::Nothing => {}
@@ -95,7 +97,16 @@ impl Environments {
                     Err(kept) => problem = Some(kept),
                 },
             }
-            told.extend(self.told(state, watcher, one, problem.as_ref()).await?.map(|told| (one.number, told)));
+            let told_of = match self.told(state, watcher, one, problem.as_ref()).await {
+                Ok(told) => told,
+                // What stands in the way of telling one is told in place of what it has.
+                Err(unknown) => told_without(state, watcher, one, Some(problem.get_or_insert(unknown))),
+            };
+            told.extend(told_of.map(|told| (one.number, told)));
+            if let Some(problem) = &problem {
+                let (number, problem) = (one.number, problem.one_line());
+                tracing::warn!(repository = %state.name, number, problem, "an environment is not as it is to be");
+            }
             failure = problem.or(failure);
         }
         if is_any_gone {
@@ -201,10 +212,7 @@ impl Environments {
         one: &Environment,
         problem: Option<&Failure>,
     ) -> Result<Option<Told>> {
-        let Some(settings) = state.environments_wanted.clone() else { return Ok(None) };
-        let (environment, problem) = (one.clone(), problem.map(Failure::one_line));
-        let is_commanded = watcher.is_some_and(|watcher| watcher.commands);
-        let mut told = Told { environment, settings, status: None, services: Vec::new(), is_commanded, problem };
+        let Some(mut told) = told_without(state, watcher, one, problem) else { return Ok(None) };
         let Some((watcher, project)) = watcher.zip(state.project.as_ref()) else { return Ok(Some(told)) };
         if one.standing != Standing::Wanted {
             return Ok(Some(told));
@@ -227,6 +235,19 @@ impl Environments {
         told.services = services.iter().map(|service| (service.name.clone(), places(service))).collect();
         Ok(Some(told))
     }
+}
+
+/// What there is to say of one, but for what is there; nothing, where nobody asks for environments.
+fn told_without(
+    state: &RepositoryState,
+    watcher: Option<&Watcher>,
+    one: &Environment,
+    problem: Option<&Failure>,
+) -> Option<Told> {
+    let settings = state.environments_wanted.clone()?;
+    let (environment, problem) = (one.clone(), problem.map(Failure::one_line));
+    let is_commanded = watcher.is_some_and(|watcher| watcher.commands);
+    Some(Told { environment, settings, status: None, services: Vec::new(), is_commanded, problem })
 }
 
 /// Of the pull requests that have, or wait for, an environment and are not listed as open, those that their host says are not; and
