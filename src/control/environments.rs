@@ -81,7 +81,8 @@ impl Environments {
         let is_off = watcher.is_some_and(|watcher| !watcher.previews);
         let hosted = open.map(|open| Hosted { open, closed: &closed });
         let decided = self.driver.decide(|it| environments::decide(it, &state.name, hosted, is_off)).await?;
-        let next = state.environments_wanted.as_ref().and_then(|settings| environments::next_end(settings, &decided));
+        let settings = state.environments_wanted.as_ref();
+        let next = settings.and_then(|settings| environments::next_end(settings, &state.approvals, &decided));
         self.ages.set(&state.name, next);
         let (mut told, mut is_any_gone) = (BTreeMap::new(), false);
         // What ends makes room, and waits for no remote that is slow.

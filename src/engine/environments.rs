@@ -94,13 +94,22 @@ fn over(known: &Environment) -> Option<Environment> {
 
 /// What becomes of one as far as others are not in its way.
 fn standing(one: &Environment, asked: Asked<'_>, settings: &EnvironmentSettings) -> Standing {
-    let is_approved = |approval: &Approval| approval.number == one.number && approval.head == one.head;
     match () {
         () if one.reference.is_none() => Standing::Elsewhere,
-        () if one.is_fork && !asked.approvals.iter().any(is_approved) => Standing::Unapproved,
-        () if asked.now.since(one.since) >= settings.ttl() => Standing::Expired,
+        () if one.is_fork && approval(one, asked.approvals).is_none() => Standing::Unapproved,
+        () if asked.now.since(begins(one, asked.approvals)) >= settings.ttl() => Standing::Expired,
         () => Standing::Wanted,
     }
+}
+
+/// The word of somebody for what one brings now.
+fn approval<'a>(one: &Environment, approvals: &'a [Approval]) -> Option<&'a Approval> {
+    approvals.iter().find(|approval| approval.number == one.number && approval.head == one.head)
+}
+
+/// From when on one gets older: what waits for a person's word does not.
+fn begins(one: &Environment, approvals: &[Approval]) -> Timestamp {
+    approval(one, approvals).filter(|_| one.is_fork).map_or(one.since, |approval| one.since.max(approval.at))
 }
 
 /// Gives the places to those that have one, and then to others, the oldest first. What is being ended has its place until it is
@@ -132,9 +141,9 @@ fn share(all: &mut [Environment], most: usize) {
 }
 
 /// When the next environment gets too old.
-pub fn next_end(settings: &EnvironmentSettings, all: &[Environment]) -> Option<Timestamp> {
+pub fn next_end(settings: &EnvironmentSettings, approvals: &[Approval], all: &[Environment]) -> Option<Timestamp> {
     let may_end = |one: &&Environment| matches!(one.standing, Standing::Wanted | Standing::Waiting);
-    all.iter().filter(may_end).map(|one| one.since + settings.ttl()).min()
+    all.iter().filter(may_end).map(|one| begins(one, approvals) + settings.ttl()).min()
 }
 
 /// Decides what becomes of the environments of a repository, and remembers that before anything is done about it. One that is
@@ -196,6 +205,7 @@ pub fn approve(
 ) -> Result<(), Undecided> {
     let nothing =
         || Failure::stalled("the branch asks for no environments, or nothing is known of this pull request yet");
+    let at = transition.now;
     let Some(state) = transition.records.repositories.get_mut(repository)? else { return Err(nothing().into()) };
     let one = state.environments.iter().find(|one| one.number == number && one.standing != Standing::Over);
     let one = one.filter(|_| state.environments_wanted.is_some()).ok_or_else(nothing)?;
@@ -214,7 +224,7 @@ pub fn approve(
         let hint = format!("look at what it brings, and say `/launchway preview {}`", one.head);
         return Err(Failure::stalled(why).hint(hint).into());
     }
-    let approval = Approval { number, head: one.head.clone(), by: by.to_owned() };
+    let approval = Approval { number, head: one.head.clone(), by: by.to_owned(), at };
     state.approvals.retain(|known| known.number != number);
     state.approvals.push(approval);
     look(transition, repository)

@@ -124,4 +124,7 @@ pub struct Approval {
     pub head: CommitId,
     /// Who.
     pub by: String,
+    /// When: a fork's environment gets no older while it waits for that.
+    #[serde(default)]
+    pub at: Timestamp,
 }

@@ -19,7 +19,7 @@ fn fork(number: u64, head: &str) -> OpenPullRequest {
 }
 
 fn approved(number: u64, head: &str) -> Approval {
-    Approval { number, head: head.into(), by: "gitea:ann".to_owned() }
+    Approval { number, head: head.into(), by: "gitea:ann".to_owned(), at: Timestamp(DAY) }
 }
 
 /// A repository that is looked at, one time after the other.
@@ -124,6 +124,15 @@ fn a_fork_has_one_for_just_the_commit_that_was_approved() {
     assert_eq!(look.at(None, &[]), "7+ Wanted");
     assert_eq!(look.at(Some(&[fork(7, "cccc")]), &[]), "7- Unapproved");
     look.end();
+    // While it waited for that it got no older.
+    look.now += 10 * DAY;
+    assert_eq!(look.at(Some(&[fork(7, "aaaa")]), &[]), "7 Expired");
+    look.approvals = vec![Approval { at: Timestamp(look.now - DAY), ..approved(7, "aaaa") }];
+    assert_eq!(look.at(Some(&[fork(7, "aaaa")]), &[]), "7+ Wanted");
+    assert_eq!(next_end(&settings(5), &look.approvals, &look.known), Some(Timestamp(look.now + 2 * DAY)));
+    look.now += 2 * DAY;
+    assert_eq!(look.at(Some(&[fork(7, "aaaa")]), &[]), "7- Expired");
+    look.end();
     let elsewhere = OpenPullRequest { reference: None, ..fork(7, "aaaa") };
     assert_eq!(look.at(Some(&[elsewhere]), &[]), "7 Elsewhere");
 }
@@ -163,7 +172,10 @@ fn word(head: Option<&str>, is_fork: bool) -> Result<Vec<Approval>, String> {
 #[test]
 fn a_word_is_for_the_commit_that_it_names_whole() {
     let (brought, other) = (whole("aaaabbbb"), whole("aaaabbbb1"));
-    assert_eq!(word(Some(&brought), true), Ok(vec![approved(8, "cccc"), approved(7, &brought)]));
+    assert_eq!(
+        word(Some(&brought), true),
+        Ok(vec![approved(8, "cccc"), Approval { at: Timestamp(200), ..approved(7, &brought) }])
+    );
     let unnamed = || Err("what is approved has to be named by its whole id".to_owned());
     for named in [None, Some("aaaa"), Some("aaaabbbb"), Some(&brought[..39])] {
         assert_eq!(word(named, true), unnamed(), "{named:?}");
