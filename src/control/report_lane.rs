@@ -305,7 +305,13 @@ impl ReportLane {
 
     async fn refused(&self, row: &OutboxRow, refusal: &Refusal) -> Result<()> {
         let (id, lane, problem) = (row.id, self.asked.lane(), refusal.failure().one_line());
+        // A fork's commit may be one on which nobody may write: that says nothing of the branch's own, and parks none of those.
+        let is_of_pull = matches!(&row.action, Ok(Action::Report { repository, .. }) if repository.pull().is_some());
         let inputs = match refusal {
+            Refusal::All(_) | Refusal::Commit(_) if is_of_pull => {
+                tracing::warn!(%lane, problem, "the statuses of what a pull request brings are refused");
+                vec![Input::Write(Box::new(Write::Done(id)))]
+            }
             Refusal::Busy(_) => {
                 tracing::warn!(%lane, problem, "statuses cannot be written now");
                 vec![Input::Write(Box::new(Write::Postpone { id, due: self.rest(), problem }))]
