@@ -251,12 +251,13 @@ fn told_without(
     Some(Told { environment, settings, status: None, services: Vec::new(), is_commanded, problem })
 }
 
-/// Of the pull requests that have, or wait for, an environment and are not listed as open, those that their host says are not; and
-/// why it does not say it of some.
+/// Of the pull requests that have an environment and are not listed as open, those that their host says are not; and why it does
+/// not say it of some. Others are asked for once they are to have one: each is a request.
 async fn closed(host: &Host, state: &RepositoryState, open: &[OpenPullRequest]) -> (BTreeSet<u64>, Option<Failure>) {
     let (mut closed, mut failure) = (BTreeSet::new(), None);
     let is_listed = |number: u64| open.iter().any(|pull| pull.number == number);
-    for number in state.environments.iter().map(|one| one.number).filter(|number| !is_listed(*number)) {
+    let there = state.environments.iter().filter(|one| one.presence == Presence::There);
+    for number in there.map(|one| one.number).filter(|number| !is_listed(*number)) {
         match host.pull_requests.read(number).await {
             Ok(Some(known)) if known.state != PullRequestState::Open => drop(closed.insert(number)),
             // A host that does not know it does not say that it is closed: it may hide the repository from the token.

@@ -80,8 +80,13 @@ pub fn is_same(one: &CommitId, other: &CommitId) -> bool {
     one.is_named_by(Some(other)) || other.is_named_by(Some(one))
 }
 
-/// What is known of one, if the host does not say that it is over, or it has to be ended.
+/// What is known of one, if the host does not say that it is over, or it has to be ended. One of which nothing is there is known
+/// as long as it is listed: nobody asks what became of it.
 fn still(known: &Environment, hosted: Option<Hosted<'_>>) -> Option<Environment> {
+    let is_listed = |hosted: Hosted<'_>| hosted.open.iter().any(|pull| pull.number == known.number);
+    if known.presence == Presence::Nothing && hosted.is_some_and(|hosted| !is_listed(hosted)) {
+        return None;
+    }
     let is_over = known.standing == Standing::Over || hosted.is_some_and(|it| it.closed.contains(&known.number));
     if is_over { over(known) } else { Some(known.clone()) }
 }
@@ -170,8 +175,12 @@ pub fn decide(
             own.seen = None;
         }
     }
-    let is_open = |approval: &Approval| hosted.is_none_or(|hosted| !hosted.closed.contains(&approval.number));
-    let approvals: Vec<Approval> = state.approvals.iter().filter(|approval| is_open(approval)).cloned().collect();
+    // What is approved is approved as long as something is known of its pull request.
+    let is_known = |approval: &&Approval| {
+        let is_one = |one: &Environment| one.number == approval.number && one.standing != Standing::Over;
+        hosted.is_none() || decided.iter().any(is_one)
+    };
+    let approvals: Vec<Approval> = state.approvals.iter().filter(is_known).cloned().collect();
     if (&decided, &approvals) != (&state.environments, &state.approvals) {
         let state = RepositoryState { environments: decided.clone(), approvals, ..state };
         transition.records.repositories.put(repository, Some(state))?;

@@ -85,6 +85,16 @@ fn the_oldest_keep_theirs_and_others_get_one_when_one_is_free() {
 }
 
 #[test]
+fn one_that_has_nothing_there_is_known_as_long_as_it_is_listed() {
+    let mut look = Look::new(1);
+    let open = [pull(7, "aaaa"), pull(8, "bbbb"), fork(9, "cccc")];
+    assert_eq!(look.at(Some(&open), &[]), "7+ Wanted, 8 Waiting, 9 Unapproved");
+    assert_eq!(look.at(None, &[]), "7+ Wanted, 8 Waiting, 9 Unapproved");
+    assert_eq!(look.at(Some(&open[2..]), &[]), "7+ Wanted, 9 Unapproved");
+    assert_eq!(look.at(Some(&open), &[]), "7+ Wanted, 8 Waiting, 9 Unapproved");
+}
+
+#[test]
 fn only_the_host_the_time_or_the_setting_end_one() {
     let mut look = Look::new(5);
     assert_eq!(look.at(Some(&[pull(7, "aaaa"), pull(8, "bbbb")]), &[]), "7+ Wanted, 8+ Wanted");
