@@ -13,7 +13,7 @@ use crate::engine::environments::{self, Hosted, is_same};
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::{switch, sync};
-use crate::forge::pull_request::PullRequestState;
+use crate::forge::pull_request::{Known, PullRequestState};
 use crate::model::environment::{Environment, Presence, Standing};
 use crate::model::ids::{ConfigKey, Namespace};
 use crate::model::pod::PodPhase;
@@ -256,10 +256,14 @@ fn told_without(
 async fn closed(host: &Host, state: &RepositoryState, open: &[OpenPullRequest]) -> (BTreeSet<u64>, Option<Failure>) {
     let (mut closed, mut failure) = (BTreeSet::new(), None);
     let is_listed = |number: u64| open.iter().any(|pull| pull.number == number);
+    // Who has it go to another branch takes it from this one.
+    let is_elsewhere = |known: &Known| known.base.as_ref().is_some_and(|base| base != &state.branch);
     let there = state.environments.iter().filter(|one| one.presence == Presence::There);
     for number in there.map(|one| one.number).filter(|number| !is_listed(*number)) {
         match host.pull_requests.read(number).await {
-            Ok(Some(known)) if known.state != PullRequestState::Open => drop(closed.insert(number)),
+            Ok(Some(known)) if known.state != PullRequestState::Open || is_elsewhere(&known) => {
+                closed.insert(number);
+            }
             // A host that does not know it does not say that it is closed: it may hide the repository from the token.
             Ok(_) => {}
             Err(unknown) => failure = Some(unknown),

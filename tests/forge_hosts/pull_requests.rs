@@ -107,6 +107,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
                 let head = json!({"ref": pull["head"], "sha": crate::COMMIT, "repo": repository});
                 json!({
                     "number": pull["number"], "html_url": pull["url"], "state": state, "merged_at": merged, "head": head,
+                    "base": {"ref": pull["base"]},
                 })
             },
             ..gitea
@@ -122,7 +123,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
                 let state = word(pull, "opened", "merged", "closed");
                 json!({
                     "iid": pull["number"], "web_url": pull["url"], "state": state, "sha": crate::COMMIT,
-                    "source_branch": pull["head"], "source_project_id": origin(pull, "head"), "target_project_id": 1,
+                    "target_branch": pull["base"], "source_branch": pull["head"], "source_project_id": origin(pull, "head"), "target_project_id": 1,
                 })
             },
             ..gitea
@@ -143,6 +144,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
                 });
                 json!({
                     "id": pull["number"], "state": state, "links": {"html": {"href": pull["url"]}}, "source": source,
+                    "destination": {"branch": {"name": pull["base"]}},
                 })
             },
             listed: values,
@@ -186,6 +188,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
                 let source = format!("refs/heads/{}", pull["head"].as_str().unwrap());
                 json!({
                     "pullRequestId": pull["number"], "status": status, "sourceRefName": source,
+                    "targetRefName": format!("refs/heads/{}", pull["base"].as_str().unwrap()),
                     "lastMergeSourceCommit": {"commitId": crate::COMMIT},
                     "forkSource": (origin(pull, "head") != 1).then(|| json!({"name": source})),
                 })
@@ -544,6 +547,7 @@ async fn what_became_of_it_is_heard_and_another_one_follows_a_closed_one() {
         let labels = host.shared.world().pulls[0]["labels"].clone();
         let has_labels = !matches!(kind, ForgeKind::Bitbucket | ForgeKind::BitbucketDataCenter);
         assert_eq!(!labels.is_null(), has_labels, "{kind:?}: {labels}");
+        assert_eq!(opens.read(1).await.unwrap().unwrap().base.as_deref(), Some("main"), "{kind:?}");
         for (state, expected) in [("closed", PullRequestState::Closed), ("merged", PullRequestState::Merged)] {
             host.shared.world().pulls[0]["state"] = json!(state);
             assert_eq!(opens.read(1).await.unwrap().unwrap().state, expected, "{kind:?}");

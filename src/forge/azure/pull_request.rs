@@ -44,6 +44,7 @@ struct AzurePulls {
 struct Pull {
     pull_request_id: u64,
     status: String,
+    target_ref_name: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,7 +111,8 @@ impl AzurePulls {
         let repository = &self.settings.repository;
         let number = pull.pull_request_id.to_string();
         let page = repository.api([&repository.owner, "_git", &repository.name, "pullrequest", &number]);
-        Known { number: pull.pull_request_id, url: page.to_string(), state }
+        let base = pull.target_ref_name.as_deref().map(|base| short(base).to_owned());
+        Known { number: pull.pull_request_id, url: page.to_string(), state, base }
     }
 }
 

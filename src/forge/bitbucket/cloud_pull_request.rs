@@ -41,6 +41,13 @@ struct Pull {
     id: u64,
     state: String,
     links: Links,
+    destination: Option<Destination>,
+}
+
+/// Where it goes.
+#[derive(Debug, Deserialize)]
+struct Destination {
+    branch: Branch,
 }
 
 #[derive(Debug, Deserialize)]
@@ -227,5 +234,6 @@ fn known(pull: Pull) -> Known {
         "MERGED" => PullRequestState::Merged,
         _ => PullRequestState::Closed, // `DECLINED`, `SUPERSEDED`
     };
-    Known { number: pull.id, url: pull.links.html.href, state }
+    let base = pull.destination.map(|destination| destination.branch.name);
+    Known { number: pull.id, url: pull.links.html.href, state, base }
 }

@@ -14,7 +14,7 @@ use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Comment, Known, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
+    Ask, Comment, Known, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full, short,
 };
 use crate::forge::text::Hidden;
 use crate::model::comment::Author;
@@ -257,5 +257,5 @@ fn known(pull: Pull) -> Known {
         _ => PullRequestState::Closed, // `DECLINED`
     };
     let url = pull.links.pages.into_iter().next().map(|link| link.href).unwrap_or_default();
-    Known { number: pull.id, url, state }
+    Known { number: pull.id, url, state, base: Some(short(&pull.to_ref.id).to_owned()) }
 }

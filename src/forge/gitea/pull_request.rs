@@ -185,7 +185,7 @@ fn known(pull: Pull) -> Known {
         (false, "open") => PullRequestState::Open,
         (false, _) => PullRequestState::Closed,
     };
-    Known { number: pull.number, url: pull.html_url, state }
+    Known { number: pull.number, url: pull.html_url, state, base: Some(pull.base.name) }
 }
 
 #[cfg(test)]

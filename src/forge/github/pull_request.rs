@@ -41,6 +41,14 @@ struct Pull {
     html_url: String,
     state: String,
     merged_at: Option<String>,
+    base: Option<Base>,
+}
+
+/// The branch that one is for.
+#[derive(Debug, Deserialize)]
+struct Base {
+    #[serde(rename = "ref")]
+    name: String,
 }
 
 /// One of the list.
@@ -151,5 +159,5 @@ fn known(pull: Pull) -> Known {
         (None, "open") => PullRequestState::Open,
         (None, _) => PullRequestState::Closed,
     };
-    Known { number: pull.number, url: pull.html_url, state }
+    Known { number: pull.number, url: pull.html_url, state, base: pull.base.map(|base| base.name) }
 }

@@ -40,6 +40,7 @@ struct Merge {
     iid: u64,
     web_url: String,
     state: String,
+    target_branch: Option<String>,
 }
 
 /// One of the list.
@@ -153,5 +154,5 @@ fn known(merge: Merge) -> Known {
         "closed" => PullRequestState::Closed,
         _ => PullRequestState::Open, // `locked`, while it is being merged
     };
-    Known { number: merge.iid, url: merge.web_url, state }
+    Known { number: merge.iid, url: merge.web_url, state, base: merge.target_branch }
 }
