@@ -38,6 +38,7 @@ mod daemon_edges {
     mod previews;
     mod proposals;
     mod proxies;
+    mod pull_environments;
     mod pushed;
     mod registration;
     mod repositories;

@@ -5,6 +5,7 @@ use super::client::Client;
 use super::here;
 use super::output::{Complaint, Outcome};
 use crate::error::Failure;
+use crate::model::ids::RepositoryName;
 use crate::model::object::CONFIG_WORDS;
 use crate::server::view::{ConfigView, DamagedView, List, RepositoryView};
 
@@ -81,7 +82,17 @@ pub(super) async fn applied(
         return Err(Complaint::failed(Failure::stalled(damaged.problem.clone())));
     }
     found.items.retain(|config| may_be_of(chosen, &config.repository));
-    Ok(found.items)
+    Ok(if global.stage.is_some() { found.items } else { without_environments(found.items) })
+}
+
+/// What people mean who say no stage: not what is in environments of pull requests, unless nothing else is. Whoever opens one must
+/// not make the commands of others ambiguous.
+fn without_environments(mut found: Vec<ConfigView>) -> Vec<ConfigView> {
+    let is_branchs = |config: &ConfigView| RepositoryName::new(&*config.repository).pull().is_none();
+    if found.iter().any(is_branchs) {
+        found.retain(is_branchs);
+    }
+    found
 }
 
 /// How a deployment config is chosen among several of its name.
@@ -127,7 +138,10 @@ pub(super) fn only_repository(found: Vec<RepositoryView>) -> Outcome<RepositoryV
 
 /// Whether something of a repository may be meant.
 pub(super) fn may_be_of(chosen: &[RepositoryView], repository: &str) -> bool {
-    chosen.is_empty() || chosen.iter().any(|chosen| chosen.name == repository)
+    let repository = RepositoryName::new(repository);
+    let watched = repository.watched(); // what is in the environment of a pull request is of that, too
+    let is_meant = |name: &str| [&repository, &watched].iter().any(|meant| meant.as_str() == name);
+    chosen.is_empty() || chosen.iter().any(|chosen| is_meant(&chosen.name))
 }
 
 /// Where something was looked for, for people.

@@ -17,6 +17,7 @@ use crate::config::{self, AccessToken, RepositorySettings, Settings};
 use crate::control::accounts;
 use crate::control::commands::operator::Operator;
 use crate::control::comments::WatchedComments;
+use crate::control::environments::Environments;
 use crate::control::housekeeping::Housekeeping;
 use crate::control::imports;
 use crate::control::previews::WatchedPreviews;
@@ -183,7 +184,7 @@ impl App {
     pub async fn wait_until_gone(&self, repository: &RepositoryName) -> Result<()> {
         let mut changes = self.driver.changes();
         let started = Instant::now();
-        while self.query.runs_anything(repository).await? {
+        while self.runs_anything(repository).await? {
             if started.elapsed() > DOWN_PATIENCE {
                 return Err(Failure::waiting(format!("pods or services of {repository} still end"))
                     .hint("start the daemon, and `launchway get pods` says why"));
@@ -192,6 +193,13 @@ impl App {
             drop(tokio::time::timeout(Duration::from_millis(100), changes.recv()).await);
         }
         Ok(())
+    }
+
+    /// Whether anything of a repository runs, or of the environments of its pull requests.
+    async fn runs_anything(&self, repository: &RepositoryName) -> Result<bool> {
+        let state = self.driver.store.repository(repository).await?;
+        Ok(state.is_some_and(|state| !state.value.environments.is_empty())
+            || self.query.runs_anything(repository).await?)
     }
 
     /// Waits until another process has taken the state folder's store: this one does nothing any more.
@@ -433,12 +441,16 @@ fn work(
     tasks: &TaskTracker,
 ) {
     let proposals = Arc::new(WatchedProposals { driver: parts.driver.clone(), watchers: watchers.clone() });
-    let previews = Arc::new(WatchedPreviews { driver: parts.driver.clone(), watchers: watchers.clone() });
+    let (driver, runtime, renderings) =
+        (parts.driver.clone(), parts.runtime.clone(), parts.reporter.renderings.clone());
+    let environments = Environments::new(driver.clone(), runtime, renderings);
+    tasks.spawn(environments.clone().follow(stop.clone()));
+    let previews = Arc::new(WatchedPreviews { driver, watchers: watchers.clone(), environments });
     let (runtime, indicators) = (parts.runtime.clone(), parts.indicators.clone());
     let comments = Arc::new(WatchedComments::new(operator(parts, watchers)));
     let (driver, tokens) = (parts.driver.clone(), parts.tokens.clone());
     let performer = Performer { driver, runtime, proposals, previews, comments, indicators, tokens };
-    let declarations = Arc::new(WatchedDeclarations(watchers.clone()));
+    let declarations = Arc::new(WatchedDeclarations { watchers: watchers.clone(), store: parts.driver.store.clone() });
     let reconciler = Reconciler::new(parts.driver.clone(), parts.runtime.clone(), declarations);
     let (outbox, caught_up, stopped) = (Outbox::new(performer), reconciler.caught_up(), stop.clone());
     tasks.spawn(async move {

@@ -7,10 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
-use crate::control::commands::operator::Operator;
-use crate::control::commands::spoken::Spoken;
+use crate::control::commands::operator::{Operator, conflict};
+use crate::control::commands::spoken::{Spoken, preview};
 use crate::control::commands::{Command, Commands, Done, Refusal};
 use crate::control::watcher::{Host, Watcher};
+use crate::engine::environments;
 use crate::engine::records::Lookup;
 use crate::engine::transition::Transition;
 use crate::error::{Class, Failure, Result};
@@ -18,7 +19,7 @@ use crate::executor::comments::Comments;
 use crate::forge::webhook;
 use crate::model::action::Action;
 use crate::model::comment::{Comment, CommentCommand};
-use crate::model::ids::RepositoryName;
+use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::transaction::{KEPT_BY_AGE, Write};
 use crate::report::answer::{answer, marker};
 
@@ -112,13 +113,16 @@ impl WatchedComments {
 
     /// Carries a command out; that it was is durable in the transaction that does it.
     async fn act(&self, repository: &RepositoryName, command: &CommentCommand) -> Result<Done, Refusal> {
-        let asked = self.meant(repository, command).await?;
+        let preview = preview(&command.line).map_err(Refusal::Invalid)?;
         let done = CommentCommand { answer: Some(DONE.to_owned()), ..command.clone() };
         let driver = &self.operator.driver;
         let (run, now) = (Action::comments_of(repository), driver.clock.now());
         let answered = Write::Ask { run, action: Box::new(Action::comment(repository, done)), due: now, at: now };
         let operator = Operator { driver: driver.along(answered), ..self.operator.clone() };
-        operator.act(asked, &command.by).await
+        match preview {
+            Some(head) => approved(&operator, repository, command, head.as_ref()).await,
+            None => operator.act(self.meant(repository, command).await?, &command.by).await,
+        }
     }
 
     /// What a command means.
@@ -148,6 +152,21 @@ impl Comments for WatchedComments {
         host.pull_requests.say(command.pull, None, Some(command.written_at), &marker, &text).await?;
         Ok(None)
     }
+}
+
+/// Approves what a pull request brings, which is deployed then to an environment of its own.
+async fn approved(
+    operator: &Operator,
+    repository: &RepositoryName,
+    command: &CommentCommand,
+    head: Option<&CommitId>,
+) -> Result<Done, Refusal> {
+    let (said, by) = ((command.pull, head), command.by.as_str());
+    let approve = |transition: &mut Transition<'_>| environments::approve(transition, repository, said, by);
+    operator.driver.decide(approve).await.map_err(conflict)?;
+    let head = head.map(CommitId::as_str).unwrap_or_default();
+    let message = format!("{head} is approved for an environment of its own, and nothing that is pushed after it");
+    Ok(Done { message, ..Done::default() })
 }
 
 /// A webhook's secret may be that of many repositories, and of many hosts: who somebody is, one host alone says, and where.

@@ -1,15 +1,16 @@
 //! Tells in open pull requests what merging them would do: the very plan that a push of the merge result would get, worked out
-//! and not carried out. Nothing of a pull request runs, whoever has opened it.
+//! and not carried out. Of that nothing runs, whoever has opened it; what runs of it in an environment is told beside it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::control::environments::{Brought, Environments, FORK};
 use crate::control::watched::{READING, TreeFiles, Watched};
 use crate::control::watcher::{Host, Watcher};
 use crate::engine::rollback::propose::BRANCHES;
-use crate::error::{Class, Result};
+use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::previews::{Looked, Previews};
 use crate::executor::sync::{Read, foresee};
@@ -21,11 +22,10 @@ use crate::model::preview::{OpenPullRequest, Preview, due};
 use crate::model::seed::Seed;
 use crate::model::state::{RepositoryState, RevisionResult};
 use crate::plan::build::effect;
+use crate::report::environment::section;
 use crate::report::preview::{Foreseen, comment, marker, status};
 use crate::source::{self, Merged};
 
-/// The most bytes that a fork's pull request brings: anybody may open one.
-const FORK: u64 = 64 << 20;
 /// After so many that could not be told, the others wait too: it is the host that keeps them from it.
 const MOST_FAILURES: usize = 3;
 
@@ -36,6 +36,8 @@ pub struct WatchedPreviews {
     pub driver: Driver,
     /// What is watched.
     pub watchers: Arc<BTreeMap<RepositoryName, Watcher>>,
+    /// Looks after their environments.
+    pub environments: Environments,
 }
 
 /// What merging a pull request comes to, before it is planned.
@@ -51,24 +53,62 @@ enum MergeResult {
 #[async_trait]
 impl Previews for WatchedPreviews {
     async fn look(&self, state: &RepositoryState) -> Result<Looked> {
-        let before = Looked { previews: state.previews.clone(), failure: None };
-        let Some(watcher) = self.watchers.get(&state.name) else { return Ok(before) };
-        let (Some(host), Some(base)) = (watcher.previewed(), &state.seen) else { return Ok(before) };
-        let open = match host.pull_requests.open(&state.branch).await {
-            Ok(open) => open,
-            Err(failure) if failure.class() == Class::Stalled => {
-                tracing::debug!(repository = %state.name, problem = failure.one_line(), "cannot list pull requests");
-                return Ok(before);
-            }
-            Err(failure) => return Err(failure),
+        let watcher = self.watchers.get(&state.name);
+        let host = watcher.and_then(|watcher| Some((watcher, watcher.previewed()?)));
+        let (open, unlisted) = match host {
+            Some((_, host)) => listed(host, state).await,
+            None => (None, None),
         };
+        let Brought { told, failure } = self.environments.bring(state, watcher, open.as_deref()).await?;
+        let mut looked = Looked { previews: state.previews.clone(), failure: failure.or(unlisted) };
+        if let (Some((watcher, host)), Some(base), Some(open)) = (host, &state.seen, &open) {
+            let sections = told.iter().map(|(number, told)| (*number, section(told))).collect();
+            self.tell_all(Place { watcher, host, state, base }, open, &sections, &mut looked).await?;
+        }
+        Ok(looked)
+    }
+}
+
+/// Where pull requests are told something.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    watcher: &'a Watcher,
+    host: &'a Host,
+    state: &'a RepositoryState,
+    /// The head that they would be merged into.
+    base: &'a CommitId,
+}
+
+/// The open pull requests of a repository, or why they are not known now; neither, where a person has to act first.
+async fn listed(host: &Host, state: &RepositoryState) -> (Option<Vec<OpenPullRequest>>, Option<Failure>) {
+    match host.pull_requests.open(&state.branch).await {
+        Ok(open) => (Some(open), None),
+        Err(failure) if failure.class() == Class::Stalled => {
+            tracing::debug!(repository = %state.name, problem = failure.one_line(), "cannot list pull requests");
+            (None, None)
+        }
+        Err(failure) => (None, Some(failure)),
+    }
+}
+
+impl WatchedPreviews {
+    /// Tells in all that something new is to be told of. `sections` is what there is to say of environments.
+    async fn tell_all(
+        &self,
+        place: Place<'_>,
+        open: &[OpenPullRequest],
+        sections: &BTreeMap<u64, String>,
+        looked: &mut Looked,
+    ) -> Result<()> {
+        let Place { watcher, state, base, .. } = place;
         let numbers: Vec<u64> = open.iter().map(|pull| pull.number).collect();
-        let mut looked = before;
         looked.previews.retain(|known| numbers.contains(&known.number));
         let (known, mut failures) = (looked.previews.clone(), 0);
-        for pull in due(&open, base, &known) {
+        let environments = sections.iter().map(|(number, text)| (*number, digest::of(&text.as_str().into()))).collect();
+        for pull in due(open, base, &environments, &known) {
             let before = known.iter().find(|known| known.number == pull.number);
-            let told = match self.tell(watcher, host, state, (base, pull), before).await {
+            let section = sections.get(&pull.number).map(String::as_str);
+            let told = match self.tell(place, pull, before, section).await {
                 Err(failure) if failure.class() != Class::Stalled => {
                     looked.failure = Some(failure);
                     failures += 1;
@@ -85,24 +125,23 @@ impl Previews for WatchedPreviews {
                 }
                 Ok(told) => told,
             };
+            let environment = environments.get(&pull.number).cloned();
             looked.previews.retain(|known| known.number != told.number);
-            looked.previews.push(told);
+            looked.previews.push(Preview { environment, ..told });
         }
-        watcher.watched.ask(READING, move |watched| watched.mirror.forget_pulls(&numbers)).await?;
-        Ok(looked)
+        let kept = state.environments.iter().map(|one| one.number).chain(numbers).collect::<Vec<_>>();
+        watcher.watched.ask(READING, move |watched| watched.mirror.forget_pulls(&kept)).await
     }
-}
 
-impl WatchedPreviews {
     /// Tells what merging one into the head that is watched would do, unless `known` says that it stands there.
     async fn tell(
         &self,
-        watcher: &Watcher,
-        host: &Host,
-        state: &RepositoryState,
-        (base, pull): (&CommitId, &OpenPullRequest),
+        place: Place<'_>,
+        pull: &OpenPullRequest,
         known: Option<&Preview>,
+        environment: Option<&str>,
     ) -> Result<Preview> {
+        let Place { watcher, host, state, base } = place;
         let silent = silent(pull, base, known);
         let Some((head, foreseen)) = self.foreseen(watcher, state, base, pull).await? else { return Ok(silent) };
         let plan = match &foreseen {
@@ -112,7 +151,7 @@ impl WatchedPreviews {
         let status = status(&head, &foreseen);
         // Proposed rollbacks have their plan in their text.
         let is_own = !pull.is_fork && pull.branch.starts_with(BRANCHES);
-        let text = (!is_own).then(|| comment(&state.branch, &head, &foreseen));
+        let text = (!is_own).then(|| comment(&state.branch, &head, &foreseen, environment));
         let line = status.as_ref().map(|status| (status.state.as_str(), &status.description));
         let told = digest::of(&serde_json::json!([head.as_str(), text, line]));
         let mut preview = Preview { head, plan, told: Some(told), ..silent };
@@ -219,5 +258,6 @@ fn silent(pull: &OpenPullRequest, base: &CommitId, known: Option<&Preview>) -> P
         plan: None,
         told: known.and_then(|known| known.told.clone()),
         comment: known.and_then(|known| known.comment),
+        environment: None,
     }
 }

@@ -16,9 +16,10 @@ use crate::executor::writer_lanes::WriterLane;
 use crate::forge::{Refusal, StatusWriter, Subject};
 use crate::model::action::Action;
 use crate::model::commit_status::{CommitStatus, Posted};
-use crate::model::ids::CommitId;
+use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::time::Timestamp;
 use crate::report::deployments::{self, Deployment};
+use crate::report::environment;
 use crate::report::ledger::{self, Rendering};
 use crate::store::{OutboxRow, Write};
 
@@ -37,6 +38,8 @@ pub(crate) struct ReportLane {
     pub(crate) asked: Arc<WriterLane>,
     renderings: Arc<Renderings>,
     writer: Arc<dyn StatusWriter>,
+    /// Writes in its place on what pull requests bring, where that is done otherwise.
+    of_pulls: Option<Arc<dyn StatusWriter>>,
     writes: Arc<Semaphore>,
     health: Mutex<Health>,
 }
@@ -72,7 +75,13 @@ impl ReportLane {
         writer: Arc<dyn StatusWriter>,
         writes: Arc<Semaphore>,
     ) -> Self {
-        Self { driver, asked, renderings, writer, writes, health: Mutex::default() }
+        Self { driver, asked, renderings, writer, of_pulls: None, writes, health: Mutex::default() }
+    }
+
+    /// The same; what pull requests bring is written on by another writer, if that has its name.
+    pub(super) fn with_pulls(self, of_pulls: Option<&Arc<dyn StatusWriter>>) -> Self {
+        let of_pulls = of_pulls.filter(|other| other.name() == self.writer.name()).cloned();
+        Self { of_pulls, ..self }
     }
 
     /// Works until told to stop.
@@ -153,7 +162,7 @@ impl ReportLane {
 
     async fn report(&self, row: &OutboxRow) -> Result<()> {
         let outcome = match &row.action {
-            Ok(Action::Report { commit, .. }) => match self.bring_up_to_date(commit).await {
+            Ok(Action::Report { repository, commit, .. }) => match self.bring_up_to_date(repository, commit).await {
                 Err(failure) if failure.class() == Class::Stalled => {
                     return self.set_aside(row, failure.one_line()).await;
                 }
@@ -183,12 +192,19 @@ impl ReportLane {
     /// Writes what is news until nothing is; says when to go on, if that takes too long to be done at once. A status that
     /// is open may have been overtaken before the ledger had it, in which case nobody asks for it again, and
     /// this finds it.
-    async fn bring_up_to_date(&self, commit: &CommitId) -> Result<Result<Option<Timestamp>, Refusal>> {
-        let (repository, writer) = (&self.asked.repository, &self.asked.writer);
+    async fn bring_up_to_date(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+    ) -> Result<Result<Option<Timestamp>, Refusal>> {
+        let writer = &self.asked.writer;
+        if repository.pull().is_some() && self.writer.subject() == Subject::Deployments {
+            return Ok(Ok(None)); // what a host's environments show is the branch's
+        }
         loop {
             let begun = self.driver.clock.now();
             let posted = self.driver.store.posted(repository, writer, commit).await?;
-            let rendering = self.rendering(commit, &posted).await?;
+            let rendering = self.rendering(repository, commit, &posted).await?;
             self.rest_after(begun);
             let number = rendering.number;
             let news = ledger::news(&posted, rendering);
@@ -201,11 +217,11 @@ impl ReportLane {
                 if self.writer.subject() == Subject::Deployments {
                     doubted.extend(deployments::begun(batch, &posted));
                 }
-                self.doubt(doubted).await?;
-                if let Err(refusal) = self.write(batch).await {
+                self.doubt(repository, doubted).await?;
+                if let Err(refusal) = self.write(repository, batch).await {
                     return Ok(Err(refusal));
                 }
-                self.commit(batch.iter().map(|status| self.posted(status, number)).collect()).await?;
+                self.commit(batch.iter().map(|status| self.posted(repository, status, number)).collect()).await?;
             }
             if last {
                 return Ok(Ok(None));
@@ -217,11 +233,16 @@ impl ReportLane {
     }
 
     /// What there is to be read of a commit, by readers of what was written.
-    async fn rendering(&self, commit: &CommitId, posted: &[Posted]) -> Result<Rendering> {
-        let (store, repository) = (&*self.driver.store, &self.asked.repository);
+    async fn rendering(&self, repository: &RepositoryName, commit: &CommitId, posted: &[Posted]) -> Result<Rendering> {
+        let store = &*self.driver.store;
         if self.writer.subject() == Subject::Statuses {
             let known = posted.iter().map(|posted| posted.status.context.clone()).collect();
-            return self.renderings.render(store, repository, commit, &known).await;
+            let Rendering { number, statuses } = self.renderings.render(store, repository, commit, &known).await?;
+            let statuses = match repository.pull() {
+                Some(number) => environment::statuses(statuses, number),
+                None => statuses,
+            };
+            return Ok(Rendering { number, statuses });
         }
         let Rendering { number, statuses } =
             self.renderings.render(store, repository, commit, &deployments::known(posted)).await?;
@@ -238,10 +259,12 @@ impl ReportLane {
         Ok(Rendering { number, statuses: told })
     }
 
-    async fn write(&self, batch: &[CommitStatus]) -> Result<(), Refusal> {
+    async fn write(&self, repository: &RepositoryName, batch: &[CommitStatus]) -> Result<(), Refusal> {
         let closed = |_| Refusal::Busy(Failure::transient("nothing is written any more"));
         let _one_of_all = self.writes.acquire().await.map_err(closed)?;
-        let written = tokio::time::timeout(WRITE_TIMEOUT, self.writer.write(batch)).await;
+        let of_pulls = self.of_pulls.as_ref().filter(|_| repository.pull().is_some());
+        let writer = of_pulls.unwrap_or(&self.writer);
+        let written = tokio::time::timeout(WRITE_TIMEOUT, writer.write(batch)).await;
         written.unwrap_or_else(|_elapsed| {
             let message = format!("writing statuses took longer than {} seconds", WRITE_TIMEOUT.as_secs());
             Err(Refusal::Busy(Failure::transient(message)))
@@ -250,16 +273,16 @@ impl ReportLane {
 
     /// These are about to be replaced, or told for the first time: whoever finds them in the ledger after a death cannot tell
     /// what readers see.
-    async fn doubt(&self, statuses: Vec<&CommitStatus>) -> Result<()> {
+    async fn doubt(&self, repository: &RepositoryName, statuses: Vec<&CommitStatus>) -> Result<()> {
         if statuses.is_empty() {
             return Ok(());
         }
-        self.commit(statuses.into_iter().map(|status| self.posted(status, ledger::DOUBTED)).collect()).await
+        self.commit(statuses.into_iter().map(|status| self.posted(repository, status, ledger::DOUBTED)).collect()).await
     }
 
-    fn posted(&self, status: &CommitStatus, rendering: u64) -> Input {
+    fn posted(&self, repository: &RepositoryName, status: &CommitStatus, rendering: u64) -> Input {
         let posted = Box::new(Posted { status: status.clone(), rendering });
-        let (repository, writer) = (self.asked.repository.clone(), self.asked.writer.clone());
+        let (repository, writer) = (repository.clone(), self.asked.writer.clone());
         Input::Write(Box::new(Write::Posted { repository, writer, posted }))
     }
 
@@ -282,7 +305,13 @@ impl ReportLane {
 
     async fn refused(&self, row: &OutboxRow, refusal: &Refusal) -> Result<()> {
         let (id, lane, problem) = (row.id, self.asked.lane(), refusal.failure().one_line());
+        // A fork's commit may be one on which nobody may write: that says nothing of the branch's own, and parks none of those.
+        let is_of_pull = matches!(&row.action, Ok(Action::Report { repository, .. }) if repository.pull().is_some());
         let inputs = match refusal {
+            Refusal::All(_) | Refusal::Commit(_) if is_of_pull => {
+                tracing::warn!(%lane, problem, "the statuses of what a pull request brings are refused");
+                vec![Input::Write(Box::new(Write::Done(id)))]
+            }
             Refusal::Busy(_) => {
                 tracing::warn!(%lane, problem, "statuses cannot be written now");
                 vec![Input::Write(Box::new(Write::Postpone { id, due: self.rest(), problem }))]

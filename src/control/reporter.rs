@@ -46,10 +46,21 @@ impl StatusReporter {
 
     /// From now on, statuses of `repository` go to these writers.
     pub fn write_to(&self, repository: &RepositoryName, writers: Vec<Arc<dyn StatusWriter>>) {
+        self.write_with_pulls(repository, writers, None);
+    }
+
+    /// The same; on what pull requests bring writes `of_pulls`, in place of the one of its name.
+    pub fn write_with_pulls(
+        &self,
+        repository: &RepositoryName,
+        writers: Vec<Arc<dyn StatusWriter>>,
+        of_pulls: Option<Arc<dyn StatusWriter>>,
+    ) {
         let lane = |writer: Arc<dyn StatusWriter>| {
             let asked = self.driver.writers.add(repository, writer.name());
             let (renderings, writes) = (self.renderings.clone(), self.writes.clone());
-            Arc::new(ReportLane::new(self.driver.clone(), asked, renderings, writer, writes))
+            let lane = ReportLane::new(self.driver.clone(), asked, renderings, writer, writes);
+            Arc::new(lane.with_pulls(of_pulls.as_ref()))
         };
         self.lanes.write().unwrap_or_else(PoisonError::into_inner).extend(writers.into_iter().map(lane));
     }

@@ -41,11 +41,11 @@ pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTree
         let deployments = deployments(settings, repository, parts.driver.clock.clone()).await?;
         let writers = writers(parts, repository, &watcher.watched, statuses).into_iter().chain(deployments).collect();
         let place = hosted(settings, repository)?;
+        parts.reporter.write_with_pulls(&repository.name, writers, of_pulls.clone());
         watcher.host = pull_requests.zip(of_pulls).zip(place).map(|((pull_requests, statuses), (kind, settings))| {
             let HostSettings { repository, .. } = settings;
             Host { pull_requests, statuses, kind, repository }
         });
-        parts.reporter.write_to(&repository.name, writers);
         parts.trees.add(repository.name.clone(), watcher.watched.mirror.clone());
         watchers.insert(repository.name.clone(), watcher);
     }

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::control::approvals;
 use crate::control::watched::{QUESTION, Watched};
+use crate::engine::environments;
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::git_events;
@@ -152,14 +153,16 @@ impl Watcher {
 
     /// Has the open pull requests looked at, whatever has become of the sync.
     async fn look_at_pull_requests(&self, driver: &Driver) {
-        if self.previewed().is_none() {
-            return;
-        }
         let repository = &self.watched.name;
-        let action = || Action::Preview { repository: repository.clone() };
-        let asked = driver.decide(|transition| {
-            transition.ask(&Action::previews_of(repository), action());
-            Ok(())
+        let (is_previewed, action) =
+            (self.previewed().is_some(), || Action::Preview { repository: repository.clone() });
+        let asked = driver.decide(|transition| match is_previewed {
+            true => {
+                transition.ask(&Action::previews_of(repository), action());
+                Ok(())
+            }
+            // What there was before it was switched off has an end too.
+            false => environments::look(transition, repository),
         });
         if let Err(failure) = asked.await {
             tracing::error!(%repository, problem = failure.one_line(), "cannot ask for a look at pull requests");

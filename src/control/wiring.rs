@@ -8,12 +8,14 @@ use async_trait::async_trait;
 
 use crate::clock::Clock;
 use crate::control::comments::WatchedComments;
+use crate::control::environment::EnvironmentRevisions;
 use crate::control::restoring::author;
 use crate::control::watcher::Watcher;
 use crate::engine::sequence::from_git;
 use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
 use crate::executor::drive::Driver;
+use crate::executor::sync::Revisions as _;
 use crate::forge::plain::{NoteLine, Notes};
 use crate::forge::webhook;
 use crate::model::comment::Comment;
@@ -24,6 +26,7 @@ use crate::runtime::local::launchable::TreeExport;
 use crate::secret::SecretSource;
 use crate::server::webhook::{HookTarget, Hooks};
 use crate::source::{self, Mirror, ObjectId, Remote};
+use crate::store::Store;
 use crate::telemetry::Metrics;
 
 /// Git notes of one watched repository.
@@ -64,7 +67,7 @@ impl MirrorTrees {
 
 impl TreeExport for MirrorTrees {
     fn export(&self, repository: &RepositoryName, tree_id: &str, path: &str, into: &Path) -> Result<()> {
-        let mirror = self.0.read().unwrap_or_else(PoisonError::into_inner).get(repository).cloned();
+        let mirror = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&repository.watched()).cloned();
         let unknown =
             || Failure::stalled(format!("`git:{path}` comes from `{repository}`, which is not watched any more"));
         let mirror = mirror.ok_or_else(unknown)?;
@@ -75,14 +78,33 @@ impl TreeExport for MirrorTrees {
 }
 
 /// What the watched repositories declare; what is not watched any more, or cannot be read, is left alone.
-#[derive(Debug)]
-pub struct WatchedDeclarations(pub Arc<BTreeMap<RepositoryName, Watcher>>);
+#[derive(Clone)]
+pub struct WatchedDeclarations {
+    /// What is watched.
+    pub watchers: Arc<BTreeMap<RepositoryName, Watcher>>,
+    /// Knows environments.
+    pub store: Arc<dyn Store>,
+}
+
+impl std::fmt::Debug for WatchedDeclarations {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WatchedDeclarations").field("watchers", &self.watchers.len()).finish_non_exhaustive()
+    }
+}
 
 #[async_trait]
 impl Declarations for WatchedDeclarations {
     async fn project(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<Arc<Project>>> {
-        let Some(watcher) = self.0.get(repository) else { return Ok(None) };
-        Ok(watcher.watched.project_at(commit).await.unwrap_or_else(|failure| {
+        let read = match (self.watchers.get(repository), repository.pull()) {
+            (Some(watcher), _) => watcher.watched.project_at(commit).await,
+            (None, Some(_)) => {
+                let found = EnvironmentRevisions::find(&self.watchers, &*self.store, repository).await?;
+                let Some(environment) = found else { return Ok(None) };
+                environment.at(commit).await.map(|read| read.head.declared.ok())
+            }
+            (None, None) => return Ok(None),
+        };
+        Ok(read.unwrap_or_else(|failure| {
             let problem = failure.one_line();
             tracing::warn!(%repository, problem, "cannot read what is applied; what no record names serves on");
             None

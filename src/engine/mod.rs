@@ -6,6 +6,7 @@
 
 pub mod by_hand;
 pub mod deployment;
+pub mod environments;
 pub mod evaluation;
 #[cfg(test)]
 pub(crate) mod fixtures;

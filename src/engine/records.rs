@@ -417,7 +417,12 @@ impl Records {
             |it| Write::Object(Box::new(it)),
             |key| Some(Write::RemoveObject(key)),
         );
-        self.repositories.drain(&mut reads, &mut writes, |it| Write::Repository(Box::new(it)), |_| None);
+        self.repositories.drain(
+            &mut reads,
+            &mut writes,
+            |it| Write::Repository(Box::new(it)),
+            |key| Some(Write::RemoveRepository(key)),
+        );
         self.slots.drain(&mut reads, &mut writes, |it| Write::Slot(Box::new(it)), |_| None);
         self.passed.drain(
             &mut reads,

@@ -113,6 +113,7 @@ pub fn decide(
             state.namespaces = project.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
             state.project = Some(project.name.clone());
             state.on_failure = project.on_failure;
+            state.environments_wanted = project.previews.clone();
             for (config, bad) in propose::settle(&mut state, &project, &head.commit, transition.now) {
                 if let Some(config) = transition.records.configs.get_mut(&config)? {
                     config.quarantine(bad);

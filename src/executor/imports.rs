@@ -27,7 +27,7 @@ struct Scheduled {
 /// If the store fails.
 pub async fn import(driver: &Driver, registry: &dyn Registry, repository: &RepositoryName) -> Result<u32> {
     let streams = driver.store.objects(None, None, Some(&Kind::ImageStream)).await?.found.into_iter();
-    let own = streams.map(|stream| stream.value).filter(|stream| &stream.repository == repository);
+    let own = streams.map(|stream| stream.value).filter(|stream| &stream.repository.watched() == repository);
     let mut failures = 0;
     for scheduled in own.flat_map(|stream| scheduled(&stream)) {
         let Scheduled { place, tag, from, image, known } = scheduled;

@@ -89,12 +89,14 @@ impl WriterLanes {
     /// Asks every writer about older revisions of repositories of which a newer one was planned: what they still show as
     /// to come may have been overtaken.
     pub(super) fn ask_overtaken(&self, planned: &BTreeSet<RepositoryName>, at: Timestamp) -> Vec<Write> {
-        let asked = |lane: Arc<WriterLane>| Write::AskOvertaken {
-            repository: lane.repository.clone(),
-            writer: lane.writer.clone(),
-            at,
+        let asked = |repository: &RepositoryName| {
+            let ask = |lane: Arc<WriterLane>| {
+                let (repository, writer) = (repository.clone(), lane.writer.clone());
+                Write::AskOvertaken { repository, writer, at }
+            };
+            self.of(repository).into_iter().map(ask).collect::<Vec<_>>()
         };
-        planned.iter().flat_map(|repository| self.of(repository)).map(asked).collect()
+        planned.iter().flat_map(asked).collect()
     }
 
     /// Wakes those who were asked.
@@ -105,7 +107,8 @@ impl WriterLanes {
         }
     }
 
+    /// An environment is written about by who writes about its repository.
     fn of(&self, repository: &RepositoryName) -> Vec<Arc<WriterLane>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(repository).cloned().unwrap_or_default()
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&repository.watched()).cloned().unwrap_or_default()
     }
 }

@@ -37,6 +37,13 @@ impl Ask<'_> {
         answer.map(|answer| self.read(&answer)).transpose()
     }
 
+    /// Reads a list. That a host knows of none says nothing of what is on it: it may hide the repository from the token.
+    pub(super) async fn list<T: DeserializeOwned>(self, url: Url) -> Result<T> {
+        let answer = self.send(Method::GET, url, None, &[]).await?;
+        let unanswered = || Failure::stalled(format!("{} does not answer", self.words.name));
+        self.read(&answer.ok_or_else(unanswered)?)
+    }
+
     /// Writes something. An answer of one of `refusals`, a status and words in it, is nothing.
     pub(super) async fn write<T: DeserializeOwned>(
         self,

@@ -51,6 +51,8 @@ pub struct Known {
     pub url: String,
     /// What became of it.
     pub state: PullRequestState,
+    /// The branch that it is for, if its host says that.
+    pub base: Option<String>,
 }
 
 /// What became of a pull request.

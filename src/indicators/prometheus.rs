@@ -92,7 +92,7 @@ impl PrometheusIndicators {
     /// How a Prometheus is asked for a repository.
     async fn way_to(&self, repository: &RepositoryName, url: &str) -> Result<(Client, Identity)> {
         let is_meant = |(known, _): &&(PrometheusSettings, Client)| same_address(&known.url, url);
-        let known = self.known.get(repository).and_then(|known| known.iter().find(is_meant));
+        let known = self.known.get(&repository.watched()).and_then(|known| known.iter().find(is_meant));
         let Some((settings, client)) = known.cloned() else { return Ok((self.client.clone(), Identity::Nobody)) };
         let read = tokio::task::spawn_blocking(move || identity(&settings)).await;
         Ok((client, read.or_transient(|| "reading what opens a Prometheus broke off".to_owned())??))

@@ -11,7 +11,8 @@ use super::pod_template::text_at;
 use super::shape::own::PROJECT;
 use super::shape::{Strictness, check};
 use super::stage_context::Runtime;
-use super::{metadata, names};
+use super::{metadata, names, previews};
+use crate::model::environment::EnvironmentSettings;
 use crate::model::object::Location;
 use crate::model::project::{OnFailure, StatusDetail};
 
@@ -32,6 +33,8 @@ pub(crate) struct Settings {
     pub(crate) shipyard: Option<(String, Location)>,
     pub(crate) statuses: StatusDetail,
     pub(crate) on_failure: OnFailure,
+    /// With the place where the stage is said.
+    pub(crate) previews: Option<(EnvironmentSettings, Location)>,
     pub(crate) strict: bool,
 }
 
@@ -63,6 +66,7 @@ pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Settings {
         shipyard: path(&value, "/spec/shipyard", "/spec/shipyard", findings),
         statuses: statuses(text_at(&value, "/spec/statuses")),
         on_failure: on_failure(text_at(&value, "/spec/rollback/onFailure")),
+        previews: previews::read(&value, findings),
         strict: value.pointer("/spec/strict") == Some(&Value::Bool(true)),
     }
 }
@@ -188,14 +192,33 @@ mod tests {
     }
 
     #[test]
+    fn environments_are_five_for_three_days_after_the_stage_dev_unless_said() {
+        assert!(read_spec("{}").0.previews.is_none());
+        for (said, stage, max, hours) in
+            [("{}", "dev", 5, 72), ("{stage: qa, max: 1, ttl: 90m}", "qa", 1, 1), ("{ttl: 1d12h}", "dev", 5, 36)]
+        {
+            let (settings, problems) = read_spec(&format!("{{previews: {said}}}"));
+            let (previews, _) = settings.previews.expect("said");
+            let read = (previews.stage.as_str(), previews.max, previews.ttl_seconds / 3600);
+            assert_eq!((read, problems.len()), ((stage, max, hours), 0), "{said}: {problems:?}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_kept_is_told() {
-        let table: [(&str, &[&str]); 12] = [
+        let table: [(&str, &[&str]); 18] = [
             ("{stage: {}}", &["error spec.stage: unknown-key"]),
             ("{statuses: all}", &["error spec.statuses: unsupported-value"]),
             ("{include: ['a[']}", &["error spec.include[0]: invalid"]),
             ("{shipyard: ../x.yaml}", &["error spec.shipyard: invalid"]),
             ("{rollback: {onFailure: automatic}}", &[]),
             ("{rollback: {onFailure: none}}", &[]),
+            ("{previews: {max: 50, ttl: 36h}}", &[]),
+            ("{previews: {max: 0}}", &["error spec.previews.max: invalid"]),
+            ("{previews: {max: 51}}", &["error spec.previews.max: invalid"]),
+            ("{previews: {ttl: soon}}", &["error spec.previews.ttl: invalid"]),
+            ("{previews: {ttl: 30s}}", &["error spec.previews.ttl: invalid"]),
+            ("{previews: {stages: dev}}", &["error spec.previews.stages: unknown-key"]),
             ("{stages: {dev: {path: /etc}}}", &["error spec.stages.dev.path: invalid"]),
             ("{stages: {dev: {runtime: kubernetes}}}", &["warning spec.stages.dev.runtime: not-supported"]),
             ("{stages: {dev: {namespace: A}}}", &["error spec.stages.dev.namespace: invalid"]),

@@ -278,7 +278,7 @@ impl Action {
             Action::Preview { .. } => Lane::Previews,
             Action::Send { sink, .. } => Lane::Sink(sink.clone()),
             Action::Report { repository, writer, .. } => {
-                Lane::Statuses { repository: repository.clone(), writer: writer.clone() }
+                Lane::Statuses { repository: repository.watched(), writer: writer.clone() }
             }
             Action::RunPod { .. } | Action::StopPod { .. } | Action::SetTimer { .. } | Action::ClearTimer { .. } => {
                 Lane::Runs

@@ -116,6 +116,11 @@ impl CommitId {
         is_word.then(|| Self(text.to_ascii_lowercase().into()))
     }
 
+    /// Whether it is a whole id, of SHA-1 or SHA-256: the first digits of one may be those of another commit, too.
+    pub fn is_whole(&self) -> bool {
+        [40, 64].contains(&self.0.len()) && self.0.bytes().all(|digit| digit.is_ascii_hexdigit())
+    }
+
     /// Whether a person's word for a commit means this one.
     pub fn is_named_by(&self, word: Option<&Self>) -> bool {
         word.is_some_and(|word| word.0.len() >= SHORTEST_WORD && self.0.starts_with(&*word.0))
@@ -198,7 +203,39 @@ impl ConfigKey {
     }
 }
 
+/// What stands between a repository's name and the stage of an environment of it: no configured name has it.
+const ENVIRONMENT: char = '@';
+/// What the stage of a pull request's environment is called, before its number.
+const PULL: &str = "pr-";
+
+impl StageName {
+    /// The stage of the environment of a pull request.
+    pub fn of_pull(number: u64) -> Self {
+        Self(format!("{PULL}{number}").into())
+    }
+
+    /// The pull request whose environment a stage of this name may be.
+    pub fn pull(&self) -> Option<u64> {
+        self.0.strip_prefix(PULL)?.parse().ok()
+    }
+}
+
 impl RepositoryName {
+    /// The repository of its own that the environment of a pull request is.
+    pub fn environment(&self, number: u64) -> Self {
+        Self(format!("{self}{ENVIRONMENT}{PULL}{number}").into())
+    }
+
+    /// The repository that is watched, of which this one is an environment; itself, if it is none.
+    pub fn watched(&self) -> Self {
+        self.0.split_once(ENVIRONMENT).map_or_else(|| self.clone(), |(watched, _)| Self(watched.into()))
+    }
+
+    /// The pull request whose environment it is, if it is one.
+    pub fn pull(&self) -> Option<u64> {
+        StageName::from(self.0.split_once(ENVIRONMENT)?.1).pull()
+    }
+
     /// Under what facts are remembered that concern this repository and none of its runs.
     pub fn events(&self) -> RunId {
         RunId::new(format!("repository/{self}"))
@@ -222,5 +259,20 @@ impl ServiceKey {
 impl fmt::Display for ConfigKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.project, self.stage, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_is_a_repository_of_its_own_that_names_the_watched_one() {
+        let shop = RepositoryName::new("shop");
+        let environment = shop.environment(12);
+        assert_eq!((environment.as_str(), StageName::of_pull(12).as_str()), ("shop@pr-12", "pr-12"));
+        assert_eq!((environment.watched(), environment.pull()), (shop.clone(), Some(12)));
+        assert_eq!((shop.watched(), shop.pull()), (shop.clone(), None));
+        assert_eq!(["pr-12", "pr-x", "dev"].map(|stage| StageName::from(stage).pull()), [Some(12), None, None]);
     }
 }

@@ -12,6 +12,7 @@ pub mod commit_status;
 pub mod data;
 pub mod deployment_config;
 pub mod duration;
+pub mod environment;
 pub mod evaluation;
 pub mod event;
 pub mod git_event;

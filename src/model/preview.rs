@@ -1,5 +1,7 @@
 //! What merging a pull request would do, as its host was told.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::ids::{CommitId, Digest};
@@ -38,18 +40,32 @@ pub struct Preview {
     pub told: Option<Digest>,
     /// The comment that tells it.
     pub comment: Option<u64>,
+    /// The digest of what was told of its environment, if anything was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Digest>,
 }
 
 impl Preview {
-    /// Whether it is what there is to tell of a pull request that would be merged into `base`.
-    pub fn is_of(&self, pull: &OpenPullRequest, base: &CommitId) -> bool {
-        self.number == pull.number && self.head.is_named_by(Some(&pull.head)) && &self.base == base
+    /// Whether it is what there is to tell of a pull request that would be merged into `base`, and of its environment.
+    pub fn is_of(&self, pull: &OpenPullRequest, base: &CommitId, environment: Option<&Digest>) -> bool {
+        self.number == pull.number
+            && self.head.is_named_by(Some(&pull.head))
+            && &self.base == base
+            && self.environment.as_ref() == environment
     }
 }
 
-/// Those of the open pull requests that something new is to be told of, newest first.
-pub fn due<'a>(open: &'a [OpenPullRequest], base: &CommitId, known: &[Preview]) -> Vec<&'a OpenPullRequest> {
-    let mut due: Vec<_> = open.iter().filter(|pull| !known.iter().any(|known| known.is_of(pull, base))).collect();
+/// Those of the open pull requests that something new is to be told of, newest first. `environments` are digests of what there is
+/// to tell of theirs.
+pub fn due<'a>(
+    open: &'a [OpenPullRequest],
+    base: &CommitId,
+    environments: &BTreeMap<u64, Digest>,
+    known: &[Preview],
+) -> Vec<&'a OpenPullRequest> {
+    let is_told =
+        |pull: &OpenPullRequest| known.iter().any(|known| known.is_of(pull, base, environments.get(&pull.number)));
+    let mut due: Vec<_> = open.iter().filter(|pull| !is_told(pull)).collect();
     due.sort_by_key(|pull| std::cmp::Reverse(pull.number));
     due.truncate(MOST);
     due
@@ -65,7 +81,15 @@ mod tests {
     }
 
     fn preview(number: u64, head: &str, base: &str) -> Preview {
-        Preview { number, head: head.into(), base: base.into(), plan: None, told: None, comment: None }
+        Preview {
+            number,
+            head: head.into(),
+            base: base.into(),
+            plan: None,
+            told: None,
+            comment: None,
+            environment: None,
+        }
     }
 
     #[test]
@@ -73,16 +97,19 @@ mod tests {
         let known = [preview(1, "aaaaaaaa", "base"), preview(2, "bbbbbbbb", "base"), preview(3, "cccc", "older")];
         let open = [pull(1, "aaaa"), pull(2, "new!"), pull(3, "cccc"), pull(4, "dddd")];
         let numbers = |base: &str| -> Vec<u64> {
-            due(&open, &CommitId::from(base), &known).iter().map(|pull| pull.number).collect()
+            due(&open, &CommitId::from(base), &BTreeMap::new(), &known).iter().map(|pull| pull.number).collect()
         };
         assert_eq!(numbers("base"), [4, 3, 2]);
         assert_eq!(numbers("next"), [4, 3, 2, 1]);
+        let news = BTreeMap::from([(1, Digest::from("sha256:1"))]);
+        let due = due(&open, &CommitId::from("base"), &news, &known);
+        assert_eq!(due.iter().map(|pull| pull.number).collect::<Vec<_>>(), [4, 3, 2, 1]);
     }
 
     #[test]
     fn only_the_newest_are_looked_at() {
         let open: Vec<_> = (1..=60).map(|number| pull(number, "a")).collect();
-        let due = due(&open, &CommitId::from("base"), &[]);
+        let due = due(&open, &CommitId::from("base"), &BTreeMap::new(), &[]);
         assert_eq!((due.len(), due[0].number), (MOST, 60));
     }
 }

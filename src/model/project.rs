@@ -7,6 +7,7 @@ use rpds::RedBlackTreeMapSync;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::environment::EnvironmentSettings;
 use super::ids::{Destination, ProjectName, ServiceName, StageName};
 use super::object::{Kind, Location, Object, ObjectKey};
 use super::pod::EnvVar;
@@ -25,6 +26,8 @@ pub struct Project {
     pub statuses: StatusDetail,
     /// What follows by itself from a deployment that failed.
     pub on_failure: OnFailure,
+    /// Which environments pull requests get, if any.
+    pub previews: Option<EnvironmentSettings>,
 }
 
 /// What follows by itself from a deployment that failed, beside that a version which never got ready takes nothing over.

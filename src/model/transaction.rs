@@ -171,6 +171,8 @@ pub enum Write {
     RemoveObject(Versioned<ObjectPlace>),
     /// A repository's new state.
     Repository(Box<Versioned<RepositoryState>>),
+    /// Forgets a repository, which was the environment of a pull request.
+    RemoveRepository(Versioned<RepositoryName>),
     /// A plan that a person asked for; what the revision's own one said stays.
     Plan(Box<Plan>),
     /// What came of a revision; replaces what was stored for it.

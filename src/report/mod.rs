@@ -11,6 +11,7 @@ pub mod answer;
 pub mod cloud_event;
 mod delivery;
 pub mod deployments;
+pub mod environment;
 pub mod ledger;
 mod line;
 mod markdown;

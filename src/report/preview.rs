@@ -40,8 +40,8 @@ pub fn marker(seed: &Seed, repository: &RepositoryName, number: u64) -> String {
 }
 
 /// The comment on a pull request whose merge into `branch` comes to what was foreseen. It names no commit that moves by itself,
-/// so that it stays as it is as long as the plan does.
-pub fn comment(branch: &str, head: &CommitId, foreseen: &Foreseen) -> String {
+/// so that it stays as it is as long as the plan does, and what is said of its environment.
+pub fn comment(branch: &str, head: &CommitId, foreseen: &Foreseen, environment: Option<&str>) -> String {
     let what = format!("Merging {} into {}", code(head.short()), code(branch));
     let told = match foreseen {
         Foreseen::Elsewhere => {
@@ -59,7 +59,12 @@ pub fn comment(branch: &str, head: &CommitId, foreseen: &Foreseen) -> String {
         Foreseen::Refused(reason) => format!("{what} would be refused: {}\n", code(reason)),
         Foreseen::Planned(plan, warnings) => planned(&what, plan, warnings),
     };
-    format!("### The plan of merging this\n\n{told}\nNothing of it has run. This comment follows the pull request.\n")
+    let ran = match environment {
+        None => "Nothing of it has run.",
+        Some(_) => "Nothing of that plan has run.",
+    };
+    let environment = environment.unwrap_or_default();
+    format!("### The plan of merging this\n\n{told}{environment}\n{ran} This comment follows the pull request.\n")
 }
 
 /// The status of the pull request's head, if that is known.

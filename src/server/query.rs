@@ -29,7 +29,7 @@ use crate::executor::sinks::Subscribers;
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::run::Run;
-use crate::model::state::{ConfigState, RepositoryState};
+use crate::model::state::{ConfigState, RepositoryState, RevisionState};
 use crate::model::unique_name::UniqueName;
 use crate::runtime::Runtime;
 use crate::runtime::logs::{self, LogQuery};
@@ -98,7 +98,7 @@ impl Query {
 
     fn repository_view(&self, state: &RepositoryState) -> RepositoryView {
         let Some(watched) = &self.watched else { return RepositoryView::from(state) };
-        let looked_at = watched.get(&state.name).map(|watched| watched.looked_at());
+        let looked_at = watched.get(&state.name.watched()).map(|watched| watched.looked_at());
         RepositoryView::from(&self.as_it_is(state.clone())).with_watching(looked_at)
     }
 
@@ -145,10 +145,25 @@ impl Query {
     /// One revision with what is written on it; `commit` may be a prefix of at least four digits.
     pub async fn revision(&self, repository: &str, commit: &str) -> Answer<RevisionView> {
         let repository = RepositoryName::from(repository);
-        let state = self.store.outline(&repository, commit).await.map_err(unclear)?;
+        let state = match self.store.outline(&repository, commit).await.map_err(unclear)? {
+            Some(state) => Some(state),
+            None => self.revision_of_pulls(&repository, commit).await?,
+        };
         let state = state
             .ok_or_else(|| Problem::not_found(format!("`{repository}` has no revision `{commit}` that was synced")))?;
         Ok(RevisionView::new(&state, &self.renderings.told(&*self.store, &state).await?))
+    }
+
+    /// One that a pull request of a repository brings, to an environment that is there.
+    async fn revision_of_pulls(&self, repository: &RepositoryName, commit: &str) -> Answer<Option<RevisionState>> {
+        let state = self.store.repository(repository).await?;
+        for one in state.into_iter().flat_map(|state| state.value.environments) {
+            let environment = repository.environment(one.number);
+            if let Some(found) = self.store.outline(&environment, commit).await.map_err(unclear)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// One plan.
@@ -397,7 +412,7 @@ impl Query {
         let stage = selection.stage.as_deref().map(Into::into);
         let objects = self.store.objects(project.as_ref(), stage.as_ref(), None).await?;
         let objects = objects.found.into_iter().map(|state| state.value);
-        let chosen = objects.filter(|state| selection.takes(selection.repository.as_ref(), state.repository.as_str()));
+        let chosen = objects.filter(|state| selection.takes_of(&state.repository));
         found.extend(chosen.map(|state| state.destination.namespace));
         // What another life of the store has left there is on no record yet, and a record may be damaged.
         for namespace in runtime.namespaces().await? {

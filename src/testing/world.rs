@@ -218,6 +218,7 @@ pub fn project(shipyard: Shipyard, objects: &[Object]) -> Project {
         stages,
         statuses: StatusDetail::Hooks,
         on_failure: OnFailure::default(),
+        previews: None,
     }
 }
 

@@ -96,7 +96,8 @@ impl Kind {
         let (number, head, origin) = (pull.number, &pull.head, if pull.is_fork { 2 } else { 1 });
         match self {
             Kind::Gitea => json!({
-                "number": number, "html_url": format!("https://git.example/pulls/{number}"), "state": "open",
+                "number": number, "html_url": format!("https://git.example/pulls/{number}"),
+                "state": if pull.is_closed { "closed" } else { "open" },
                 "head": {"ref": "topic", "sha": head, "repo_id": origin}, "base": {"ref": "main", "repo_id": 1},
             }),
             Kind::DataCenter => {
@@ -210,12 +211,14 @@ pub(crate) struct Written {
     pub(crate) repository: &'static str,
 }
 
-/// A pull request that is open, from the branch `topic`.
+/// A pull request, from the branch `topic`.
 #[derive(Clone, Debug)]
 pub(crate) struct Pull {
     pub(crate) number: u64,
     pub(crate) head: String,
     pub(crate) is_fork: bool,
+    /// Whether a person has closed it.
+    is_closed: bool,
 }
 
 /// A comment that is there.
@@ -236,6 +239,10 @@ pub(crate) struct Hosted {
     /// Commits with what was written on them.
     statuses: Vec<(String, Value)>,
     pub(crate) writes: usize,
+    /// Whether it says nothing of pull requests.
+    pub(crate) is_away: bool,
+    /// Whether it knows nothing of pull requests, as where a token may not see the repository any more.
+    pub(crate) is_hidden: bool,
     /// Whether it says nothing of comments.
     pub(crate) is_mute: bool,
     /// What it answers in place of what people may do.
@@ -300,8 +307,14 @@ impl Hosting {
         world.git.git(&["push", "-q", "-f", "origin", &format!("topic:{}", self.kind.reference(number))]);
         let mut hosted = self.hosted();
         hosted.pulls.retain(|pull| pull.number != number);
-        hosted.pulls.push(Pull { number, head: head.clone(), is_fork });
+        hosted.pulls.push(Pull { number, head: head.clone(), is_fork, is_closed: false });
         head
+    }
+
+    /// A pull request is closed.
+    pub(crate) fn close(&self, number: u64) {
+        let mut hosted = self.hosted();
+        hosted.pulls.iter_mut().filter(|pull| pull.number == number).for_each(|pull| pull.is_closed = true);
     }
 
     /// The only comment on a pull request.
@@ -330,6 +343,7 @@ fn is_plan(status: &Value) -> bool {
 fn gitea() -> Router<Shared> {
     let repository = Router::new()
         .route("/pulls", get(pulls))
+        .route("/pulls/{number}", get(pull))
         .route("/issues/{number}/comments", get(comments).post(say))
         .route("/issues/comments/{id}", patch(async |shared, Path(id), body| edit(shared, Path((0, id)), body).await))
         .route("/collaborators/{login}/permission", get(permission))
@@ -365,9 +379,26 @@ fn cloud() -> Router<Shared> {
         .nest("/2.0/repositories/moody/origin", repository)
 }
 
-async fn pulls(State(shared): State<Shared>) -> Json<Value> {
+async fn pulls(State(shared): State<Shared>) -> Response {
     let hosted = shared.hosted();
-    shared.kind.list(hosted.pulls.iter().map(|pull| shared.kind.pull(pull)).collect())
+    if hosted.is_away {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    if hosted.is_hidden {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    let open = hosted.pulls.iter().filter(|pull| !pull.is_closed);
+    shared.kind.list(open.map(|pull| shared.kind.pull(pull)).collect()).into_response()
+}
+
+/// One, also where it is closed.
+async fn pull(State(shared): State<Shared>, Path(number): Path<u64>) -> Response {
+    let hosted = shared.hosted();
+    if hosted.is_away {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    let found = hosted.pulls.iter().find(|pull| pull.number == number && !hosted.is_hidden);
+    found.map_or(StatusCode::NOT_FOUND.into_response(), |pull| Json(shared.kind.pull(pull)).into_response())
 }
 
 /// All that was said on a pull request, in what it is shown in.

@@ -111,6 +111,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
                 let head = json!({"ref": pull["head"], "sha": crate::COMMIT, "repo": repository});
                 json!({
                     "number": pull["number"], "html_url": pull["url"], "state": state, "merged_at": merged, "head": head,
+                    "base": {"ref": pull["base"]},
                 })
             },
             ..gitea
@@ -127,7 +128,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
                 let state = word(pull, "opened", "merged", "closed");
                 json!({
                     "iid": pull["number"], "web_url": pull["url"], "state": state, "sha": crate::COMMIT,
-                    "source_branch": pull["head"], "source_project_id": origin(pull, "head"), "target_project_id": 1,
+                    "target_branch": pull["base"], "source_branch": pull["head"], "source_project_id": origin(pull, "head"), "target_project_id": 1,
                 })
             },
             ..gitea
@@ -149,6 +150,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
                 });
                 json!({
                     "id": pull["number"], "state": state, "links": {"html": {"href": pull["url"]}}, "source": source,
+                    "destination": {"branch": {"name": pull["base"]}},
                 })
             },
             listed: values,
@@ -193,6 +195,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
                 let source = format!("refs/heads/{}", pull["head"].as_str().unwrap());
                 json!({
                     "pullRequestId": pull["number"], "status": status, "sourceRefName": source,
+                    "targetRefName": format!("refs/heads/{}", pull["base"].as_str().unwrap()),
                     "lastMergeSourceCommit": {"commitId": crate::COMMIT},
                     "forkSource": (origin(pull, "head") != 1).then(|| json!({"name": source})),
                 })
@@ -375,7 +378,10 @@ impl Double {
 }
 
 /// The open ones; those of the branches that are asked for, where the host filters. Gitea does not.
-async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String, String>>) -> Json<Value> {
+async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String, String>>) -> Response {
+    if double.shared.world().faults.pop_front_if(|fault| matches!(fault, Fault::Status(404))).is_some() {
+        return StatusCode::NOT_FOUND.into_response();
+    }
     // the list of all
     let by_base = query.contains_key("$top")
         || query.contains_key("per_page")
@@ -389,7 +395,7 @@ async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String,
         let of_branch = if by_base { names(pull, "base") } else { names(pull, "head") };
         double.dialect.list.starts_with("/api/v1") || of_branch
     };
-    Json((double.dialect.listed)(open.filter(is_meant).map(double.dialect.shown).collect()))
+    Json((double.dialect.listed)(open.filter(is_meant).map(double.dialect.shown).collect())).into_response()
 }
 
 async fn create(State(double): State<Double>, Json(body): Json<Value>) -> Response {
@@ -565,6 +571,7 @@ async fn what_became_of_it_is_heard_and_another_one_follows_a_closed_one() {
         let labels = host.shared.world().pulls[0]["labels"].clone();
         let has_labels = !matches!(kind, ForgeKind::Bitbucket | ForgeKind::BitbucketDataCenter);
         assert_eq!(!labels.is_null(), has_labels, "{kind:?}: {labels}");
+        assert_eq!(opens.read(1).await.unwrap().unwrap().base.as_deref(), Some("main"), "{kind:?}");
         for (state, expected) in [("closed", PullRequestState::Closed), ("merged", PullRequestState::Merged)] {
             host.shared.world().pulls[0]["state"] = json!(state);
             assert_eq!(opens.read(1).await.unwrap().unwrap().state, expected, "{kind:?}");
@@ -662,6 +669,9 @@ async fn open_ones_are_listed_with_where_their_heads_are() {
         };
         assert_eq!(listed, std::slice::from_ref(&expected), "{kind:?}");
         assert_eq!(opens.open("next").await.unwrap(), [], "{kind:?}");
+        host.shared.world().faults.push_back(Fault::Status(404));
+        let failure = opens.open("main").await.unwrap_err();
+        assert_eq!(failure.class(), Class::Stalled, "{kind:?}: a repository that is hidden has no empty list");
         host.shared.world().pulls[0]["fork"] = json!(true);
         // A branch of that name is here too, and another one.
         let reference = expected.reference.clone().filter(|reference| !reference.starts_with("refs/heads/"));

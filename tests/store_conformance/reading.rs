@@ -9,7 +9,7 @@ use launchway::model::outcome::Outcome;
 use launchway::model::plan::{ServicePlan, StagePlan};
 use launchway::model::run::{Run, SequenceRun};
 use launchway::model::slot::{Delivered, PassedKey, PassedState, SlotState};
-use launchway::model::state::{RevisionResult, RevisionState};
+use launchway::model::state::{RepositoryState, RevisionResult, RevisionState};
 use launchway::model::unique_name::{NameOwner, UniqueName};
 use launchway::model::webhook_call::{CallResult, WebhookCall, WebhookCalls};
 use launchway::store::{CommitError, RunFilter, Transaction, Versioned, Write};
@@ -359,6 +359,15 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     assert_eq!(store.name_owner(&UniqueName::Namespace("shop".into())).await.unwrap(), None);
     commit(&*store, [Write::FreeName(Versioned { version: 1, value: project.clone() })]).await;
     assert_eq!(store.name_owner(&project).await.unwrap(), None);
+
+    let environment = RepositoryState::new(RepositoryName::new("shop").environment(12), "/shop.git", "pr-12");
+    let name = environment.name.clone();
+    commit(&*store, [Write::Repository(Box::new(Versioned { version: 0, value: environment }))]).await;
+    let moved =
+        store.commit(Transaction::of(vec![Write::RemoveRepository(Versioned { version: 2, value: name.clone() })]));
+    assert!(matches!(moved.await, Err(CommitError::Conflict { .. })));
+    commit(&*store, [Write::RemoveRepository(Versioned { version: 1, value: name.clone() })]).await;
+    assert_eq!(store.repository(&name).await.unwrap(), None);
 
     let on = |context, state, rendering| Posted { status: status(context, state), rendering };
     let post = |writer: &str, posted: &Posted| Write::Posted {

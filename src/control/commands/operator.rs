@@ -9,6 +9,7 @@ use crate::control::commands::propose::propose;
 use crate::control::commands::release::release;
 use crate::control::commands::rollback::rollback;
 use crate::control::commands::{Command, Commands, Done, Refusal, by_hand, sequences};
+use crate::control::environment::EnvironmentRevisions;
 use crate::control::housekeeping::Housekeeping;
 use crate::control::watcher::Watcher;
 use crate::engine::by_hand::{Cancelled, no_stage};
@@ -17,6 +18,7 @@ use crate::engine::sync::Allowance;
 use crate::engine::sync::Trigger;
 use crate::error::{Class, Failure, Fault, Result};
 use crate::executor::drive::Driver;
+use crate::executor::sync::Revisions;
 use crate::executor::{switch, sync};
 use crate::model::deployment_config::MOST_REPLICAS;
 use crate::model::hold::HoldScope;
@@ -86,11 +88,11 @@ impl Commands for Operator {
             Command::Hold { scope, reason } => self.hold(scope, reason, by).await,
             Command::Release { holds, paused, dry_run } => release(self, holds, paused, dry_run, by).await,
             Command::TriggerDelivery { project, stage, service, force } => {
-                let watcher = self
-                    .watcher(&by_hand::declaring(&self.driver, &project).await?.ok_or_else(|| undeclared(&project))?)?;
-                let stage = self.meant(watcher, stage).await?;
+                let declaring = by_hand::declaring(&self.driver, &project).await?;
+                let revisions = self.revisions(&declaring.ok_or_else(|| undeclared(&project))?).await?;
+                let stage = self.meant(&*revisions, stage).await?;
                 let (service, force) = (service.as_ref(), force.as_deref());
-                self.trigger(watcher, Trigger { stage: &stage, service, force, by, told: None }).await
+                self.trigger(&*revisions, Trigger { stage: &stage, service, force, by, told: None }).await
             }
             Command::Sequence(told) => sequences::act(self, told, by).await,
             Command::Down { repository } => self.down(&repository, by).await,
@@ -112,6 +114,14 @@ impl Operator {
         self.watchers.get(repository).ok_or_else(|| Refusal::Unknown(unknown()))
     }
 
+    /// The revisions of a repository that is watched, or of the environment of a pull request.
+    pub(super) async fn revisions(&self, repository: &RepositoryName) -> Result<Box<dyn Revisions>, Refusal> {
+        match EnvironmentRevisions::find(&self.watchers, &*self.driver.store, repository).await? {
+            Some(environment) => Ok(Box::new(environment)),
+            None => Ok(Box::new(self.watcher(repository)?.watched.clone())),
+        }
+    }
+
     /// What a deployment config that is there is called.
     pub(super) async fn title(&self, config: &ConfigKey) -> Result<String, Refusal> {
         let found = self.driver.store.config(config).await?;
@@ -120,7 +130,7 @@ impl Operator {
 
     /// Has the next sync judge the head anew, if it is refused: what it broke may be put right elsewhere.
     async fn judge_anew(&self, repository: &RepositoryName) -> Result<(), Refusal> {
-        let watched = &self.watcher(repository)?.watched;
+        let watched = &self.watcher(&repository.watched())?.watched;
         if watched.is_refused(&self.driver).await? {
             sync::allow(&self.driver, watched, &Allowance::default()).await.map_err(conflict)?;
         }
@@ -142,7 +152,8 @@ impl Operator {
 
     /// `up` is who brings it up again.
     async fn sync(&self, repository: &RepositoryName, up: Option<&str>) -> Result<Done, Refusal> {
-        let watcher = self.watcher(repository)?;
+        // An environment is looked at with the repository of its pull request.
+        let watcher = self.watcher(&repository.watched())?;
         let came_up = match up {
             Some(by) => switch::up(&self.driver, repository, by).await?,
             None => false,
@@ -165,15 +176,15 @@ impl Operator {
     }
 
     /// The stage that is named, or the only one.
-    async fn meant(&self, watcher: &Watcher, named: Option<StageName>) -> Result<StageName, Refusal> {
+    async fn meant(&self, revisions: &dyn Revisions, named: Option<StageName>) -> Result<StageName, Refusal> {
         if let Some(stage) = named {
             return Ok(stage);
         }
-        let name = &watcher.watched.name;
+        let name = revisions.watched().name;
         let nothing = || Refusal::Conflict(Failure::stalled(format!("nothing of `{name}` was applied yet")));
-        let state = self.driver.store.repository(name).await?;
+        let state = self.driver.store.repository(&name).await?;
         let applied = state.and_then(|state| state.value.applied).ok_or_else(nothing)?;
-        let project = watcher.watched.project_at(&applied).await?.ok_or_else(nothing)?;
+        let project = revisions.at(&applied).await?.head.declared.ok().ok_or_else(nothing)?;
         match project.stages.as_slice() {
             [stage] => Ok(stage.name.clone()),
             stages => {
@@ -300,9 +311,9 @@ impl Operator {
         Err(Refusal::Unknown(unknown.hint(format!("projects: {}", projects.join(", ")))))
     }
 
-    pub(super) async fn trigger(&self, watcher: &Watcher, asked: Trigger<'_>) -> Result<Done, Refusal> {
+    pub(super) async fn trigger(&self, revisions: &dyn Revisions, asked: Trigger<'_>) -> Result<Done, Refusal> {
         asked.force.map_or(Ok(()), refuse_bad)?;
-        let runs = sync::trigger(&self.driver, &watcher.watched, asked).await.map_err(conflict)?;
+        let runs = sync::trigger(&self.driver, revisions, asked).await.map_err(conflict)?;
         let message = match runs.len() {
             0 => "nothing differs in this stage that is not under way already".to_owned(),
             started => format!("started {started}"),
@@ -317,7 +328,7 @@ impl Operator {
             return Err(Refusal::Unknown(unknown.hint("`launchway get repositories` lists what is known")));
         }
         let stopped = switch::down(&self.driver, repository, by).await?;
-        let back = match self.watchers.contains_key(repository) {
+        let back = match self.watchers.contains_key(&repository.watched()) {
             true => &format!("launchway sync {repository} --up"),
             false => "launchway up",
         };
@@ -325,7 +336,7 @@ impl Operator {
     }
 }
 
-pub(super) fn conflict(failure: Failure) -> Refusal {
+pub(in crate::control) fn conflict(failure: Failure) -> Refusal {
     match (failure.class(), failure.fault()) {
         (Class::Stalled, None) => Refusal::Conflict(failure),
         (Class::Stalled, Some(Fault::Malformed)) => Refusal::Invalid(failure),

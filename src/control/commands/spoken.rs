@@ -5,13 +5,36 @@ use std::collections::BTreeSet;
 use crate::control::commands::{Command, Refusal, RollbackCommand, SequenceCommand};
 use crate::error::Failure;
 use crate::manifest::rollback::{RollbackRequest, RollbackSettings};
-use crate::model::ids::{ConfigKey, ProjectName, RunId, ServiceKey, StageName};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RunId, ServiceKey, StageName};
 use crate::model::object::CONFIG_WORDS;
 use crate::store::ReadStore;
 
 /// What may be said.
 const USAGE: &str = "`/launchway rollback NAME [-s STAGE] [--to-version N]`, `/launchway retry NAME [-s STAGE]`, \
-                     `/launchway approve NAME [-s STAGE] [--run ID]` or `/launchway reject NAME [-s STAGE] [--run ID]`";
+                     `/launchway approve NAME [-s STAGE] [--run ID]`, `/launchway reject NAME [-s STAGE] [--run ID]` or \
+                     `/launchway preview COMMIT`";
+/// Asks for the environment of a fork's pull request.
+const PREVIEW: &str = "preview";
+
+/// Whether a line asks for the environment of the pull request that it is on, and for which commit of it, if it says so.
+///
+/// # Errors
+/// If it does and says something else besides.
+pub(in crate::control) fn preview(line: &str) -> Result<Option<Option<CommitId>>, Failure> {
+    let mut words = line.split_whitespace().skip(1);
+    if words.next() != Some(PREVIEW) {
+        return Ok(None);
+    }
+    let (named, more) = (words.next(), words.next());
+    let commit = named.map(|word| {
+        let wrong = || Failure::stalled(format!("`{word}` is no commit")).hint("its whole id");
+        CommitId::word(word).ok_or_else(wrong)
+    });
+    match more {
+        Some(word) => Err(Failure::stalled(format!("`{word}` is one word too many")).hint(USAGE)),
+        None => commit.transpose().map(Some),
+    }
+}
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,6 +233,21 @@ mod tests {
             ),
         ] {
             assert_eq!(Spoken::read(line).unwrap(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_environment_is_asked_for_at_what_is_there_or_at_a_commit() {
+        for (line, expected) in [
+            ("/launchway preview", Ok(Some(None))),
+            ("/launchway preview 1A2B3c4", Ok(Some(CommitId::word("1a2b3c4")))),
+            ("/launchway retry preview", Ok(None)),
+            ("/launchway", Ok(None)),
+            ("/launchway preview now", Err("`now` is no commit")),
+            ("/launchway preview 1a2b -s dev", Err("`-s` is one word too many")),
+        ] {
+            let read = preview(line).map_err(|failure| failure.to_string());
+            assert_eq!(read, expected.map_err(str::to_owned), "{line}");
         }
     }
 

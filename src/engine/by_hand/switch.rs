@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::engine::deployment::apply;
+use crate::engine::environments;
 use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
@@ -27,6 +28,7 @@ pub fn take_down(
     state.seen = None; // once it is up again, the head is planned anew
     let applied = state.applied.clone();
     report(transition, repository, applied);
+    environments::look(transition, repository)?;
     transition.switch();
     each(configs, |config| apply::quiesce(transition, config, by))
 }
@@ -64,6 +66,7 @@ pub fn bring_up(
     state.seen = None;
     let applied = state.applied.clone();
     report(transition, repository, applied);
+    environments::look(transition, repository)?;
     transition.switch();
     each(configs, |config| apply::resume(transition.records, config))?;
     Ok(true)

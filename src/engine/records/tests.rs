@@ -159,16 +159,18 @@ fn what_vanishes_is_removed_at_the_version_that_was_read() {
     known(records.objects.put(&place, None));
     known(records.passed.put(&key, None));
     known(records.names.put(&UniqueName::Project("shop".into()), None));
+    known(records.repositories.put(&"repo".into(), None));
     let (reads, writes) = records.into_sets();
     let is_removal = |write: &Write| match write {
         Write::RemoveConfig(it) => it.version == 7,
         Write::RemoveObject(it) => it.version == 7,
         Write::RemovePassed(it) => it.version == 7,
+        Write::RemoveRepository(it) => it.version == 7,
         Write::FreeName(it) => it.version == 7,
         _ => false,
     };
-    assert!(writes.len() == 4 && writes.iter().all(is_removal), "{writes:?}");
-    assert_eq!(reads.len(), 4, "{reads:?}");
+    assert!(writes.len() == 5 && writes.iter().all(is_removal), "{writes:?}");
+    assert_eq!(reads.len(), 3, "{reads:?}");
 }
 
 /// What a decision may do with a record.

@@ -44,6 +44,7 @@ struct AzurePulls {
 struct Pull {
     pull_request_id: u64,
     status: String,
+    target_ref_name: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,7 +111,8 @@ impl AzurePulls {
         let repository = &self.settings.repository;
         let number = pull.pull_request_id.to_string();
         let page = repository.api([&repository.owner, "_git", &repository.name, "pullrequest", &number]);
-        Known { number: pull.pull_request_id, url: page.to_string(), state }
+        let base = pull.target_ref_name.as_deref().map(|base| short(base).to_owned());
+        Known { number: pull.pull_request_id, url: page.to_string(), state, base }
     }
 }
 
@@ -195,7 +197,7 @@ impl PullRequestApi for AzurePulls {
     async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
         let to = full(base);
         let query = [("searchCriteria.status", "active"), ("searchCriteria.targetRefName", &*to), ("$top", PAGE_SIZE)];
-        let pulls: Option<List<Listed>> = ask.get(asking(self.url(&[]), &query)).await?;
+        let pulls: List<Listed> = ask.list(asking(self.url(&[]), &query)).await?;
         let open = |pull: Listed| {
             let (is_fork, from) = (!pull.fork_source.is_null(), pull.source_ref_name);
             Some(OpenPullRequest {
@@ -206,7 +208,7 @@ impl PullRequestApi for AzurePulls {
                 reference: (!is_fork).then_some(from),
             })
         };
-        Ok(pulls.into_iter().flat_map(|list| list.value).filter_map(open).collect())
+        Ok(pulls.value.into_iter().filter_map(open).collect())
     }
 
     /// A thread that asks for no answer.

@@ -41,6 +41,13 @@ struct Pull {
     id: u64,
     state: String,
     links: Links,
+    destination: Option<Destination>,
+}
+
+/// Where it goes.
+#[derive(Debug, Deserialize)]
+struct Destination {
+    branch: Branch,
 }
 
 #[derive(Debug, Deserialize)]
@@ -190,7 +197,7 @@ impl PullRequestApi for CloudPulls {
     async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
         let query = format!("state = \"OPEN\" AND destination.branch.name = \"{base}\"");
         let query = [("q", &*query), ("sort", "-created_on"), ("pagelen", PAGE_SIZE)];
-        let pulls: Option<Page<Listed>> = ask.get(asking(self.url(&[]), &query)).await?;
+        let pulls: Page<Listed> = ask.list(asking(self.url(&[]), &query)).await?;
         let repository = &self.settings.repository;
         let own = format!("{}/{}", repository.owner, repository.name);
         let open = |Listed { id, source }: Listed| {
@@ -199,7 +206,7 @@ impl PullRequestApi for CloudPulls {
             let (branch, head) = (source.branch.name, CommitId::new(source.commit?.hash));
             Some(OpenPullRequest { number: id, head, branch, is_fork, reference })
         };
-        Ok(pulls.into_iter().flat_map(|page| page.values).filter_map(open).collect())
+        Ok(pulls.values.into_iter().filter_map(open).collect())
     }
 
     /// Asks what somebody may do, by themselves or by a group.
@@ -227,5 +234,6 @@ fn known(pull: Pull) -> Known {
         "MERGED" => PullRequestState::Merged,
         _ => PullRequestState::Closed, // `DECLINED`, `SUPERSEDED`
     };
-    Known { number: pull.id, url: pull.links.html.href, state }
+    let base = pull.destination.map(|destination| destination.branch.name);
+    Known { number: pull.id, url: pull.links.html.href, state, base }
 }

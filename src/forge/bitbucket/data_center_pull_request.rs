@@ -14,7 +14,7 @@ use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Comment, Known, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
+    Ask, Comment, Known, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full, short,
 };
 use crate::forge::text::Hidden;
 use crate::model::comment::Author;
@@ -181,7 +181,7 @@ impl PullRequestApi for DataCenterPulls {
         let at = full(base);
         let query =
             [("state", "OPEN"), ("direction", "INCOMING"), ("at", &*at), ("order", "NEWEST"), ("limit", PAGE_SIZE)];
-        let pulls: Option<Page<Listed>> = ask.get(asking(self.url(&[]), &query)).await?;
+        let pulls: Page<Listed> = ask.list(asking(self.url(&[]), &query)).await?;
         let open = |Listed { id, from_ref: from, to_ref: to }: Listed| OpenPullRequest {
             number: id,
             is_fork: from.repository != to.repository,
@@ -189,7 +189,7 @@ impl PullRequestApi for DataCenterPulls {
             branch: from.display_id,
             reference: Some(format!("refs/pull-requests/{id}/from")),
         };
-        Ok(pulls.into_iter().flat_map(|page| page.values).map(open).collect())
+        Ok(pulls.values.into_iter().map(open).collect())
     }
 
     /// Asks for those who may write, by themselves or by a group. Bitbucket leaves out filters that it does not know; this one is
@@ -257,5 +257,5 @@ fn known(pull: Pull) -> Known {
         _ => PullRequestState::Closed, // `DECLINED`
     };
     let url = pull.links.pages.into_iter().next().map(|link| link.href).unwrap_or_default();
-    Known { number: pull.id, url, state }
+    Known { number: pull.id, url, state, base: Some(short(&pull.to_ref.id).to_owned()) }
 }

@@ -133,7 +133,7 @@ impl PullRequestApi for GiteaPulls {
     async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
         let limit = PAGE_SIZE.to_string();
         let query = [("state", "open"), ("sort", "newest"), ("limit", &*limit)];
-        let pulls: Vec<Pull> = ask.get(asking(self.url(&["pulls"]), &query)).await?.unwrap_or_default();
+        let pulls: Vec<Pull> = ask.list(asking(self.url(&["pulls"]), &query)).await?;
         let open = |pull: Pull| OpenPullRequest {
             number: pull.number,
             is_fork: is_of_strangers(&pull),
@@ -185,7 +185,7 @@ fn known(pull: Pull) -> Known {
         (false, "open") => PullRequestState::Open,
         (false, _) => PullRequestState::Closed,
     };
-    Known { number: pull.number, url: pull.html_url, state }
+    Known { number: pull.number, url: pull.html_url, state, base: Some(pull.base.name) }
 }
 
 #[cfg(test)]

@@ -41,6 +41,14 @@ struct Pull {
     html_url: String,
     state: String,
     merged_at: Option<String>,
+    base: Option<Base>,
+}
+
+/// The branch that one is for.
+#[derive(Debug, Deserialize)]
+struct Base {
+    #[serde(rename = "ref")]
+    name: String,
 }
 
 /// One of the list.
@@ -104,7 +112,7 @@ impl PullRequestApi for GithubPulls {
     async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
         let query =
             [("state", "open"), ("base", base), ("sort", "created"), ("direction", "desc"), ("per_page", PAGE_SIZE)];
-        let pulls: Vec<Listed> = ask.get(asking(self.url(&["pulls"]), &query)).await?.unwrap_or_default();
+        let pulls: Vec<Listed> = ask.list(asking(self.url(&["pulls"]), &query)).await?;
         let repository = &self.settings.repository;
         let own = format!("{}/{}", repository.owner, repository.name);
         let open = |pull: Listed| OpenPullRequest {
@@ -151,5 +159,5 @@ fn known(pull: Pull) -> Known {
         (None, "open") => PullRequestState::Open,
         (None, _) => PullRequestState::Closed,
     };
-    Known { number: pull.number, url: pull.html_url, state }
+    Known { number: pull.number, url: pull.html_url, state, base: pull.base.map(|base| base.name) }
 }

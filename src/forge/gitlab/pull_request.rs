@@ -40,6 +40,7 @@ struct Merge {
     iid: u64,
     web_url: String,
     state: String,
+    target_branch: Option<String>,
 }
 
 /// One of the list.
@@ -110,7 +111,7 @@ impl PullRequestApi for GitlabMerges {
             ("sort", "desc"),
             ("per_page", PAGE_SIZE),
         ];
-        let merges: Vec<Listed> = ask.get(asking(self.url(&["merge_requests"]), &query)).await?.unwrap_or_default();
+        let merges: Vec<Listed> = ask.list(asking(self.url(&["merge_requests"]), &query)).await?;
         let open = |merge: Listed| {
             Some(OpenPullRequest {
                 number: merge.iid,
@@ -153,5 +154,5 @@ fn known(merge: Merge) -> Known {
         "closed" => PullRequestState::Closed,
         _ => PullRequestState::Open, // `locked`, while it is being merged
     };
-    Known { number: merge.iid, url: merge.web_url, state }
+    Known { number: merge.iid, url: merge.web_url, state, base: merge.target_branch }
 }

@@ -17,7 +17,16 @@ const PROJECT_SPEC: Shape = Shape {
         word("statuses", &["auto", "hooks", "services", "stages"])
             .doc("How much is written on commits; `auto` unless given."),
         object("rollback", &ROLLBACK),
+        object("previews", &PREVIEWS).kept().doc("An environment for each open pull request."),
         flag("strict").doc("Unknown keys are errors in the formats of OpenShift, Kubernetes and Keptn too."),
+    ],
+};
+
+const PREVIEWS: Shape = Shape {
+    fields: &[
+        text("stage").doc("The stage that they are made after; `dev` unless given."),
+        small_count("max").kept().doc("How many there are at most; 5 unless given."),
+        text("ttl").doc("How long one stays after the last push to its pull request; `3d` unless given."),
     ],
 };
 

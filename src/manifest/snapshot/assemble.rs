@@ -42,7 +42,8 @@ pub(super) fn assemble(layout: &Layout, files: &FileMap, before: Option<&Assembl
     let stages = layout.stages.iter();
     let stages = stages.map(|stage| self::stage(stage, layout, files, known(&stage.name), &mut problems)).collect();
     let (name, shipyard) = (layout.name.clone(), layout.shipyard.clone());
-    let project = Project { name, shipyard, stages, statuses: layout.statuses, on_failure: layout.on_failure };
+    let (statuses, on_failure, previews) = (layout.statuses, layout.on_failure, layout.previews.clone());
+    let project = Project { name, shipyard, stages, statuses, on_failure, previews };
     let folders = layout.stages.iter().map(|stage| stage.folder.clone()).collect();
     let mut declared = files.iter().flat_map(|(_, file)| &file.parsed.declarations.objects);
     let follows_content = declared.any(|declared| !declared.follows_content.kinds.is_empty());

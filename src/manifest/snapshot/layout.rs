@@ -14,6 +14,7 @@ use crate::manifest::project::{self, PROJECT_FILE, SHIPYARD_FILE, Settings, Stag
 use crate::manifest::shipyard::{self, Slip};
 use crate::manifest::stage_context::{StageContext, Terms};
 use crate::manifest::{names, yaml};
+use crate::model::environment::EnvironmentSettings;
 use crate::model::ids::{Namespace, ProjectName, StageName};
 use crate::model::object::Location;
 use crate::model::project::{OnFailure, StatusDetail};
@@ -28,6 +29,7 @@ pub(super) struct Layout {
     pub(super) stages: Vec<StageLayout>,
     pub(super) statuses: StatusDetail,
     pub(super) on_failure: OnFailure,
+    pub(super) previews: Option<EnvironmentSettings>,
     pub(super) problems: Vec<Problem>,
     settings: Settings,
     shipyard_file: String,
@@ -71,6 +73,7 @@ impl Layout {
         };
         let name = ProjectName::new(settings.name.clone().unwrap_or_else(|| default_name(options)));
         let stages = stages(&name, &shipyard, &settings, options, &mut problems);
+        let previews = previews(&shipyard, &settings, &mut problems);
         let charts = entries.iter().filter_map(|entry| chart_of(&entry.path)).map(str::to_owned).collect();
         let (statuses, on_failure) = (settings.statuses, settings.on_failure);
         let read = [PROJECT_FILE, shipyard_file.as_str()].into_iter().filter(|file| by_path.contains_key(file));
@@ -82,6 +85,7 @@ impl Layout {
             stages,
             statuses,
             on_failure,
+            previews,
             problems,
             settings,
             shipyard_file,
@@ -235,6 +239,18 @@ fn stages(
         stages.push(stage);
     }
     stages
+}
+
+/// Which environments pull requests get, if the stage is there that they are made after.
+fn previews(shipyard: &Shipyard, settings: &Settings, problems: &mut Vec<Problem>) -> Option<EnvironmentSettings> {
+    let (wanted, place) = settings.previews.as_ref()?;
+    if shipyard.stage(&wanted.stage).is_none() {
+        let known: Vec<_> = shipyard.stages.iter().map(|stage| stage.name.as_str()).collect();
+        let message = format!("the shipyard has no stage `{}`", wanted.stage);
+        let hint = format!("environments are made after a stage: one of {}", known.join(", "));
+        problems.push(Problem::error(place, "not-found", message).hint(hint));
+    }
+    Some(wanted.clone())
 }
 
 fn in_project_file() -> Location {

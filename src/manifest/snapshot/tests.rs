@@ -208,7 +208,7 @@ fn a_program_that_a_link_takes_out_of_its_launchable_is_refused() {
 fn all_problems_are_told_at_once_with_their_places() {
     type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
     let with_tool = config("web", "git:web").replace("image:", "command: [bin/tool]\n        image:");
-    let cases: [Case<'_>; 15] = [
+    let cases: [Case<'_>; 17] = [
         (
             &[("a.yaml", &config("web", "git:web")), ("web/main.py", "")],
             &["a.yaml:11:16: error: spec.template.spec.containers[0].image: there is no `web/bin/launch`"],
@@ -246,6 +246,23 @@ fn all_problems_are_told_at_once_with_their_places() {
                 "launchway.yaml:4:27: error: the repository has no folder `y`",
                 "launchway.yaml:4:32: error: spec.foo: the key `foo` is not known",
             ],
+        ),
+        (
+            &[(
+                "launchway.yaml",
+                "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: a}\nspec: {previews: {stage: x, max: 0}}\n",
+            )],
+            &[
+                "launchway.yaml:4:26: error: the shipyard has no stage `x`",
+                "launchway.yaml:4:34: error: spec.previews.max: 0 is not a number from 1 to 50",
+            ],
+        ),
+        (
+            &[(
+                "launchway.yaml",
+                "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: a}\nspec: {previews: {}}\n",
+            )],
+            &["launchway.yaml:4:8: error: the shipyard has no stage `dev`"],
         ),
         (
             &[("a.yaml", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: a}\n")],

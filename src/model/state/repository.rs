@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::environment::{Approval, Environment, EnvironmentSettings};
 use crate::model::git_event::GitEvent;
 use crate::model::ids::{CommitId, Namespace, ProjectName, RepositoryName, RunId, WriterName};
 use crate::model::preview::Preview;
@@ -64,6 +65,15 @@ pub struct RepositoryState {
     /// What was told of its open pull requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub previews: Vec<Preview>,
+    /// What its last readable revision says of environments of pull requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environments_wanted: Option<EnvironmentSettings>,
+    /// What becomes of the environments of its open pull requests, and of those that are not gone yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environments: Vec<Environment>,
+    /// What people have approved of what forks bring.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<Approval>,
     /// What has happened in it and is not told to sequences yet, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub happened: Vec<GitEvent>,
@@ -96,6 +106,9 @@ impl RepositoryState {
             on_failure: OnFailure::Automatic,
             proposals: Vec::new(),
             previews: Vec::new(),
+            environments_wanted: None,
+            environments: Vec::new(),
+            approvals: Vec::new(),
             happened: Vec::new(),
             approvals_read: None,
         }

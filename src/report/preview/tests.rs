@@ -47,7 +47,7 @@ fn the_plan_is_told_stage_by_stage_with_hooks_tasks_and_warnings() {
     let plan = plan("nginx", "2222222222222222222222222222222222222222", "Merge", 1);
     let warning = "web.yaml:3:5: warning: spec.strategie: unknown key (did you mean `strategy`?)".to_owned();
     let foreseen = Foreseen::Planned(Box::new(plan), vec![warning.clone()]);
-    let told = comment("main", &head(), &foreseen);
+    let told = comment("main", &head(), &foreseen, None);
     for expected in [
         "Merging `1111111` into `main` does this:",
         "**`dev`**, with the push:\n\n- create `DeploymentConfig/web`",
@@ -88,7 +88,7 @@ fn what_keeps_a_merge_from_being_planned_is_told_with_its_place() {
             "would be refused: `it deletes everything`",
         ),
     ] {
-        let (status, told) = (status(&head(), &foreseen).unwrap(), comment("main", &head(), &foreseen));
+        let (status, told) = (status(&head(), &foreseen).unwrap(), comment("main", &head(), &foreseen, None));
         assert_eq!((status.state, &*status.description), (state, line));
         assert!(told.contains(text), "{told}");
     }
@@ -96,7 +96,7 @@ fn what_keeps_a_merge_from_being_planned_is_told_with_its_place() {
 
 #[test]
 fn of_what_is_elsewhere_nothing_is_told_but_that() {
-    let told = comment("main", &head(), &Foreseen::Elsewhere);
+    let told = comment("main", &head(), &Foreseen::Elsewhere, None);
     assert!(told.contains("Merging `1111111` into `main` is not planned: it is in another repository"), "{told}");
     assert_eq!(status(&head(), &Foreseen::Elsewhere), None);
 }
@@ -104,7 +104,7 @@ fn of_what_is_elsewhere_nothing_is_told_but_that() {
 #[test]
 fn what_users_write_neither_links_nor_calls_anybody_and_is_bounded() {
     let broken = Foreseen::Broken((0..200).map(|number| format!("{number}.yaml:1:1: error: @ann\n<b>")).collect());
-    let told = comment("ma`in", &head(), &broken);
+    let told = comment("ma`in", &head(), &broken, None);
     assert!(told.contains("    0.yaml:1:1: error: @ann <b>\n") && told.contains("and 160 more"), "{told}");
     assert!(told.contains("``ma`in``"), "{told}");
 }

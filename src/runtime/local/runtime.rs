@@ -217,7 +217,7 @@ impl Inner {
 
     fn check(&self, pod: &Pod) -> Result<Allow> {
         let allow = self.allow.read().unwrap_or_else(PoisonError::into_inner);
-        let allow = allow.get(&pod.repository).cloned().unwrap_or_default();
+        let allow = allow.get(&pod.repository.watched()).cloned().unwrap_or_default();
         allow.check(pod).map(|()| allow)
     }
 

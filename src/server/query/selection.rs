@@ -1,7 +1,7 @@
 //! What a question names.
 
 use super::MOST;
-use crate::model::ids::StageName;
+use crate::model::ids::{RepositoryName, StageName};
 use crate::model::run::Run;
 use crate::model::state::ConfigState;
 use crate::model::unique_name::NameOwner;
@@ -49,19 +49,29 @@ impl Selection {
         wanted.is_none_or(|wanted| wanted == value)
     }
 
+    /// Whether something of a repository is meant: that of an environment is also its watched one's.
+    pub(super) fn takes_of(&self, repository: &RepositoryName) -> bool {
+        let wanted = self.repository.as_ref();
+        self.takes(wanted, repository.as_str()) || self.takes(wanted, repository.watched().as_str())
+    }
+
+    /// Whether a repository is listed: an environment is one only to those who name it.
     pub(super) fn takes_repository(&self, name: &str) -> bool {
-        self.takes(self.repository.as_ref(), name) && self.takes(self.name.as_ref(), name)
+        let is_named = self.repository.is_some() || self.name.is_some();
+        self.takes(self.repository.as_ref(), name)
+            && self.takes(self.name.as_ref(), name)
+            && (is_named || RepositoryName::new(name).pull().is_none())
     }
 
     pub(super) fn takes_config(&self, config: &ConfigState) -> bool {
-        self.takes(self.repository.as_ref(), config.repository.as_str())
+        self.takes_of(&config.repository)
             && self.takes(self.service.as_ref(), config.service.as_str())
             && self.takes(self.name.as_ref(), &config.key.name)
     }
 
     pub(super) fn takes_owner(&self, owner: &NameOwner) -> bool {
         let stage = owner.stage.as_ref().map_or("", StageName::as_str);
-        self.takes(self.repository.as_ref(), owner.repository.as_str())
+        self.takes_of(&owner.repository)
             && self.takes(self.project.as_ref(), owner.project.as_str())
             && self.takes(self.stage.as_ref(), stage)
     }
@@ -82,17 +92,19 @@ impl Selection {
 
     /// Whether a run is of the repository and in the stage that are meant.
     pub(super) fn takes_place(&self, run: &Run) -> bool {
-        self.takes(self.repository.as_ref(), run.revision().0.as_str())
-            && self.takes(self.stage.as_ref(), run.service().stage.as_str())
+        self.takes_of(run.revision().0) && self.takes(self.stage.as_ref(), run.service().stage.as_str())
     }
 
     pub(super) fn takes_run(&self, run: &Run) -> bool {
         self.brings.as_ref().is_none_or(|config| run.sequence().is_some_and(|run| run.brings(config)))
+            && self.takes_place(run)
     }
 
     pub(super) fn runs(&self) -> RunFilter {
+        // Those of an environment are the repository's as well: they are sorted out afterwards.
+        let may_be_environment = self.stage.as_deref().is_some_and(|stage| StageName::from(stage).pull().is_some());
         RunFilter {
-            repository: self.repository.as_deref().map(Into::into),
+            repository: self.repository.as_deref().filter(|_| !may_be_environment).map(Into::into),
             project: self.project.as_deref().map(Into::into),
             stage: self.stage.as_deref().map(Into::into),
             service: self.service.clone(),

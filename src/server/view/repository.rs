@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::time;
 use crate::control::commands::propose::ProposalView;
+use crate::model::environment::Environment;
 use crate::model::hold::Hold;
-use crate::model::ids::ServiceKey;
+use crate::model::ids::{ServiceKey, StageName};
 use crate::model::object::Object;
 use crate::model::state::{ConfigState, Quarantined, RepositoryState};
 use crate::model::time::Timestamp;
@@ -52,6 +53,40 @@ pub struct RepositoryView {
     /// Rollbacks that are or were proposed as pull requests, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proposals: Vec<ProposalView>,
+    /// What becomes of the environments of its pull requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environments: Vec<EnvironmentView>,
+}
+
+/// The environment of a pull request, or why it has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentView {
+    /// The number of the pull request.
+    pub number: u64,
+    /// The stage that it is.
+    pub stage: String,
+    /// What the pull request brings.
+    pub head: String,
+    /// `Wanted`, `Waiting` for its turn, `Unapproved` and of a fork, `Elsewhere` (in another repository alone), `Expired`, or `Over`.
+    pub standing: String,
+    /// `Nothing`, `There`, or `Ending`.
+    pub presence: String,
+    /// When what it brings was seen first.
+    pub since: String,
+}
+
+impl From<&Environment> for EnvironmentView {
+    fn from(one: &Environment) -> Self {
+        Self {
+            number: one.number,
+            stage: StageName::of_pull(one.number).to_string(),
+            head: one.head.to_string(),
+            standing: one.standing.as_str().to_owned(),
+            presence: one.presence.as_str().to_owned(),
+            since: time(one.since),
+        }
+    }
 }
 
 impl From<&RepositoryState> for RepositoryView {
@@ -71,6 +106,7 @@ impl From<&RepositoryState> for RepositoryView {
             pods_of_another_version: None,
             up_by: Some(state.up_by.clone()).filter(|by| !by.is_empty()),
             proposals: state.proposals.iter().map(ProposalView::from).collect(),
+            environments: state.environments.iter().map(EnvironmentView::from).collect(),
         }
     }
 }

@@ -58,6 +58,7 @@ fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), St
         Write::Repository(repository) => {
             return put(&mut tables.repositories, repository.value.name.clone(), *repository);
         }
+        Write::RemoveRepository(key) => return remove(&mut tables.repositories, key.value, key.version),
         Write::Plan(plan) => put_plan(tables, &plan),
         Write::Revision(revision) => put_revision(tables, *revision),
         Write::Slot(slot) => return put(&mut tables.slots, slot.value.service.clone(), *slot),

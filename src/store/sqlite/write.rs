@@ -64,6 +64,7 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
         Write::Object(object) => put_object(connection, object),
         Write::RemoveObject(place) => remove(connection, &place.value.clone().into(), place.version),
         Write::Repository(repository) => put_repository(connection, repository),
+        Write::RemoveRepository(key) => remove(connection, &key.value.clone().into(), key.version),
         Write::Plan(plan) => put_plan(connection, plan),
         Write::Revision(revision) => put_revision(connection, revision),
         Write::Slot(slot) => put_slot(connection, slot),

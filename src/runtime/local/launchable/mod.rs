@@ -81,7 +81,7 @@ impl LaunchableSettings {
     }
 
     fn limits_of(&self, repository: &RepositoryName) -> Limits {
-        self.limits_by_repository.get(repository).copied().unwrap_or(self.limits)
+        self.limits_by_repository.get(&repository.watched()).copied().unwrap_or(self.limits)
     }
 }
 
@@ -175,7 +175,7 @@ impl Launchables {
     /// The key of an image; `None` for the host's files, if they are allowed.
     fn key(&self, repository: &RepositoryName, image: &Image) -> Result<Option<Key>> {
         match image {
-            Image::Host if self.0.settings.host_allowed.contains(repository) => Ok(None),
+            Image::Host if self.0.settings.host_allowed.contains(&repository.watched()) => Ok(None),
             Image::Host => Err(Failure::stalled(format!("repository `{repository}` may not use the image `host`"))
                 .hint("set `allow: {hostImage: true}` for it in the daemon's configuration")),
             Image::Tree { id, .. } => Ok(Some(Key::tree(id))),
