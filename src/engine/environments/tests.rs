@@ -135,13 +135,14 @@ fn a_fork_has_one_for_just_the_commit_that_was_approved() {
     assert_eq!(look.at(Some(&[fork(7, "cccc")]), &[]), "7- Unapproved");
     look.end();
     // While it waited for that it got no older.
+    look.approvals = vec![approved(7, "cccc")];
     look.now += 10 * DAY;
-    assert_eq!(look.at(Some(&[fork(7, "aaaa")]), &[]), "7 Expired");
-    look.approvals = vec![Approval { at: Timestamp(look.now - DAY), ..approved(7, "aaaa") }];
-    assert_eq!(look.at(Some(&[fork(7, "aaaa")]), &[]), "7+ Wanted");
+    assert_eq!(look.at(Some(&[fork(7, "cccc")]), &[]), "7 Expired");
+    look.approvals = vec![Approval { at: Timestamp(look.now - DAY), ..approved(7, "cccc") }];
+    assert_eq!(look.at(Some(&[fork(7, "cccc")]), &[]), "7+ Wanted");
     assert_eq!(next_end(&settings(5), &look.approvals, &look.known), Some(Timestamp(look.now + 2 * DAY)));
     look.now += 2 * DAY;
-    assert_eq!(look.at(Some(&[fork(7, "aaaa")]), &[]), "7- Expired");
+    assert_eq!(look.at(Some(&[fork(7, "cccc")]), &[]), "7- Expired");
     look.end();
     let elsewhere = OpenPullRequest { reference: None, ..fork(7, "aaaa") };
     assert_eq!(look.at(Some(&[elsewhere]), &[]), "7 Elsewhere");
