@@ -153,6 +153,17 @@ impl WatchedProposals {
                 Some(Run::Sequence(_)) | None => return Err(gone()),
             }
         }
+        // What the replication controllers were stands in files too.
+        let led = found.iter().flat_map(|run| run.controllers.all.iter().map(|it| run.deployment_of(it)));
+        for led in led.collect::<Vec<_>>() {
+            match self.driver.store.run(&led).await?.map(|run| run.value) {
+                Some(Run::Deployment(run)) => found.push(*run),
+                Some(Run::Sequence(_)) | None => {
+                    let failure = Failure::stalled(format!("`{led}` is not in the history any more"));
+                    return Err(failure.hint("restore the files of its replication controllers by hand"));
+                }
+            }
+        }
         Ok(found)
     }
 

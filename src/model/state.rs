@@ -392,6 +392,7 @@ impl ConfigState {
     pub fn title(&self) -> String {
         let kind = match self.object.declared_kind() {
             Kind::Deployment => "deployment.apps",
+            Kind::ReplicationController => "replicationcontroller",
             _ => "deploymentconfig",
         };
         format!("{kind}/{}", self.key.name)

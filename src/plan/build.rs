@@ -346,6 +346,7 @@ fn plan_stage<'a>(
         }
         let runs_again = runs_again.remove(&service);
         let configs = stage.objects.of_service(&service).filter(|object| object.key.kind == Kind::DeploymentConfig);
+        let configs = configs.filter(|object| object.declared_kind() != Kind::ReplicationController);
         let configs = u32::try_from(configs.count()).unwrap_or(u32::MAX);
         services.push(ServicePlan { configs, service, content, previous_stage, changes, runs_again });
     }
@@ -417,7 +418,7 @@ fn order(kind: &Kind) -> u8 {
         Kind::ConfigMap | Kind::Secret | Kind::PersistentVolumeClaim | Kind::ImageStream => 0,
         Kind::Service | Kind::Endpoints => 1,
         Kind::Task | Kind::Other(_) => 2,
-        Kind::DeploymentConfig | Kind::Deployment => 3,
+        Kind::DeploymentConfig | Kind::Deployment | Kind::ReplicationController => 3,
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::model::cause::{Cause, in_words};
-use crate::model::deployment_config::{AUTOSCALER_POINTER, DeploymentConfigSpec};
+use crate::model::deployment_config::{AUTOSCALER_POINTER, CONTROLLERS, CONTROLLERS_POINTER, DeploymentConfigSpec};
 use crate::model::object::{Kind, Object};
 use crate::model::outcome::Status;
 use crate::model::plan::{Change, Decision, Difference, PAUSED, QUARANTINED};
@@ -42,6 +42,9 @@ pub fn decide(declared: &Arc<Object>, applied: Option<&ConfigState>) -> Change {
     let Some(applied) = applied.filter(|applied| !applied.removed) else {
         return first(declared, &spec);
     };
+    if let Some(leader) = &spec.controller_of {
+        return led(leader, declared, &spec, applied);
+    }
     if let Some(cause) = attempted_before(declared, applied) {
         return change(declared, Decision::None, Vec::new(), cause);
     }
@@ -66,7 +69,33 @@ pub fn held_back(change: Change, came_round: Option<&str>) -> Change {
     }
 }
 
+/// A replication controller's template is deployed with that of its deployment config, whose content it is a part of: that one says
+/// whether. What else is declared of it is put on record.
+fn led(leader: &str, declared: &Arc<Object>, spec: &DeploymentConfigSpec, applied: &ConfigState) -> Change {
+    let reasons = differences(declared, spec, applied);
+    if !reasons.iter().any(in_template) {
+        let (decision, cause, _) = judge(spec, declared, applied, &reasons);
+        return change(declared, decision, reasons, cause);
+    }
+    match applied.object.digest == declared.digest {
+        true => change(declared, Decision::None, Vec::new(), String::new()),
+        false => change(declared, Decision::Update, reasons, deployed_by(leader)),
+    }
+}
+
+fn deployed_by(leader: &str) -> String {
+    format!("dc/{leader} deploys it")
+}
+
+/// Whether a difference is one of what is deployed: of the template, or of that of a replication controller.
+fn in_template(reason: &Difference) -> bool {
+    [TEMPLATE, CONTROLLERS_POINTER].iter().any(|place| reason.pointer.starts_with(place))
+}
+
 fn first(declared: &Arc<Object>, spec: &DeploymentConfigSpec) -> Change {
+    if let Some(leader) = &spec.controller_of {
+        return change(declared, Decision::Create, Vec::new(), deployed_by(leader));
+    }
     let (decision, cause) = match blocked(spec) {
         Some(cause) => (Decision::Wait, cause),
         None if spec.starts_by_itself() => (Decision::Create, "first deployment".to_owned()),
@@ -98,7 +127,7 @@ fn differences(declared: &Object, spec: &DeploymentConfigSpec, applied: &ConfigS
     reasons.retain(|reason| reason.pointer != REPLICAS || spec.asked_replicas().is_some());
     reasons.iter_mut().for_each(trigger::hide_content);
     // The image itself says it.
-    if reasons.iter().any(|reason| reason.pointer.starts_with(TEMPLATE)) {
+    if reasons.iter().any(in_template) {
         reasons.retain(|reason| !reason.pointer.ends_with("/lastTriggeredImage"));
     }
     reasons
@@ -121,11 +150,13 @@ fn baseline(applied: &ConfigState) -> Value {
     let mut content = applied.object.content.value();
     let serving = applied.serving.as_ref().map(|serving| serving.object.content.value()).unwrap_or_default();
     generated::mark(&mut content, generated::marks(&serving));
-    let serving = serving.pointer(TEMPLATE).cloned();
-    if let Some(spec) = content.get_mut("spec").and_then(Value::as_object_mut) {
+    let deployed = [("template", TEMPLATE), (CONTROLLERS, CONTROLLERS_POINTER)];
+    let deployed = deployed.map(|(field, pointer)| (field, serving.pointer(pointer).cloned()));
+    for (field, serving) in deployed {
+        let Some(spec) = content.get_mut("spec").and_then(Value::as_object_mut) else { break };
         match serving {
-            Some(template) => spec.insert("template".into(), template),
-            None => spec.remove("template"), // nothing serves: any template is a change
+            Some(serving) => spec.insert(field.into(), serving),
+            None => spec.remove(field), // nothing serves: any template is a change
         };
     }
     content
@@ -138,7 +169,6 @@ fn judge(
     reasons: &[Difference],
 ) -> (Decision, String, Vec<Cause>) {
     let without_version = |decision, cause: String| (decision, cause, Vec::new());
-    let in_template = |reason: &Difference| reason.pointer.starts_with(TEMPLATE);
     let is_replicas = |reason: &Difference| reason.pointer == REPLICAS || reason.pointer == AUTOSCALER_POINTER;
     // What its record says already may never have been deployed.
     let is_recorded = applied.attempted.is_none() && applied.object.digest == declared.digest;

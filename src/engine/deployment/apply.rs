@@ -21,6 +21,7 @@ use crate::model::transaction::ObjectPlace;
 use crate::model::wanted::{Progress, Wanted};
 
 mod again;
+mod controllers;
 mod object;
 
 pub use again::decide_again;
@@ -123,7 +124,7 @@ pub(in crate::engine) fn change(transition: &mut Transition<'_>, by: &RunId, cha
 }
 
 /// It stays until its pods are gone.
-fn remove_config(records: &mut Records, key: &ConfigKey) -> Result<(), Undecided> {
+pub(in crate::engine) fn remove_config(records: &mut Records, key: &ConfigKey) -> Result<(), Undecided> {
     if let Some(state) = records.configs.get_mut(key)? {
         state.removed = true;
         state.serving = None;
@@ -332,6 +333,7 @@ pub(in crate::engine) fn start_deployment(
         transition.records.repositories.get(&parent.repository)?.map(|it| it.on_failure).unwrap_or_default();
     let (newest, now) = (newest_version(transition.records, &key)?, transition.now);
     quarantine::keep(transition.records, &key, &object.digest, now)?;
+    let known = controllers::known(transition.records.configs.get(&key)?);
     let state = config_or_new(transition.records, &parent, &object)?;
     let by_hand = change.is_by_hand();
     if let Some(serving) = state.serving.as_ref().filter(|it| it.object.digest == object.digest && !by_hand) {
@@ -349,6 +351,8 @@ pub(in crate::engine) fn start_deployment(
     let replicas = state.replicas(&spec);
     let fresh = deployment_run(&parent, change, (key, number), (object, spec), previous, now);
     let fresh = DeploymentRun { replicas, on_failure, ..fresh };
+    let controllers = controllers::start(transition, (&parent, change), &fresh, &known)?;
+    let fresh = DeploymentRun { controllers, ..fresh };
     begin(transition, by, fresh)
 }
 
@@ -463,6 +467,8 @@ fn deployment_run(
         waits: Waits::default(),
         promoted: None,
         deployer: Deployer::default(),
+        controllers: Default::default(),
+        led_by: None,
         failure: None,
         on_failure: Default::default(),
         created_at: now,

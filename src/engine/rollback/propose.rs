@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::by_hand::{config_state, deployment};
+use crate::engine::by_hand::{deployment, rolled_out};
 use crate::engine::records::{Records, Undecided};
 use crate::engine::rollback::start::{Part, judge, planned};
 use crate::engine::rollback::{RolledBack, Started, target};
@@ -251,7 +251,7 @@ fn name(known: &[Proposal], members: &[Proposed]) -> String {
 }
 
 fn part(records: &Records, asked: &Rollback, project: &Project) -> Result<Part, Undecided> {
-    let state = config_state(records, &asked.config)?;
+    let state = rolled_out(records, &asked.config)?;
     let config = &asked.config;
     let name = &config.name;
     if asked.parts != RollbackParts::ALL {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Step;
 use crate::clock::rfc3339;
-use crate::model::event::Timer;
+use crate::model::event::{Event, Timer};
 use crate::model::run::{DeploymentStep, TrialPart};
 use crate::model::trial::{Length, Pause};
 
@@ -59,10 +59,12 @@ impl Step {
         if self.exchanges() {
             self.want();
         }
+        self.tell_followers(&Event::Paused { by: by.to_owned() });
     }
 
     /// A person lets it go on: from where it was told to stay, or from a pause of its own.
-    pub(super) fn resume(&mut self) {
+    pub(super) fn resume(&mut self, by: &str) {
+        self.tell_followers(&Event::Resumed { by: by.to_owned() });
         if self.run.waits.paused_by.take().is_none() {
             if self.is_at_pause() && self.run.failure.is_none() {
                 self.end_pause();
