@@ -321,6 +321,55 @@ mod tests {
     }
 
     #[test]
+    fn a_replication_controller_is_deployed_by_what_it_belongs_to() {
+        let led = |image: &str, replicas: u32| {
+            let found = object(image, replicas, json!({"controllerOf": "web", "triggers": []}));
+            let mut content = found.content.value();
+            content["kind"] = "ReplicationController".into();
+            Arc::new(Object { content: content.into(), ..Object::clone(&found) })
+        };
+        let old = led("a", 1);
+        let serves = applied(&old, Some(version(1, &old)), None);
+        let failed = Attempt { version: version(2, &led("b", 1)), run: RunId::new("s1"), outcome: Some(Outcome::FAIL) };
+        let went_back = applied(&led("b", 1), Some(version(1, &old)), Some(failed));
+        let by_it = "dc/web deploys it";
+        for (applied, declared, expected, cause) in [
+            (None, &old, Decision::Create, by_it),
+            (Some(&serves), &old, Decision::None, ""),
+            (Some(&serves), &led("b", 1), Decision::Update, by_it),
+            (Some(&serves), &led("b", 3), Decision::Update, by_it),
+            (Some(&serves), &led("a", 3), Decision::Scale, "only replicas differ"),
+            (Some(&went_back), &led("b", 1), Decision::None, ""),
+            (Some(&went_back), &led("c", 1), Decision::Update, by_it),
+            (Some(&went_back), &old, Decision::Update, "restored: equal to what serves"),
+        ] {
+            let change = decide(declared, applied);
+            assert_eq!((change.decision, &*change.cause), (expected, cause), "{:?}", declared.content);
+            assert!(!change.starts_deployment() && !change.is_not_deployed(), "{:?}", declared.content);
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_a_deployment_config_is_a_part_of_what_it_deploys() {
+        let with = |controllers: Value| object("a", 1, json!({"controllers": controllers}));
+        let template = |image: &str| json!({"spec": {"containers": [{"name": "web", "image": image}]}});
+        let old = with(json!({"east": template("a"), "west": template("a")}));
+        let serves = applied(&old, Some(version(1, &old)), None);
+        let image = "/spec/controllers/east/spec/containers/0/image";
+        for (controllers, pointer) in [
+            (json!({"east": template("b"), "west": template("a")}), image),
+            (json!({"east": template("a"), "west": template("a"), "north": template("a")}), "/spec/controllers/north"),
+            (json!({"east": template("a")}), "/spec/controllers/west"),
+        ] {
+            let change = decide(&with(controllers), Some(&serves));
+            assert_eq!((change.decision, &*change.cause), (Decision::Deploy, "config change"), "{pointer}");
+            let pointers: Vec<&str> = change.reasons.iter().map(|reason| &*reason.pointer).collect();
+            assert_eq!(pointers, [pointer]);
+        }
+        assert_eq!(decide(&old, Some(&serves)).decision, Decision::None);
+    }
+
+    #[test]
     fn only_the_selector_of_a_deployment_is_fixed() {
         let with = |kind: &str, labels: Value| {
             let found = object("a", 1, json!({"selector": labels}));

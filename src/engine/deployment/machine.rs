@@ -94,11 +94,10 @@ impl Step {
                 self.run.not_listening = if stays { not_listening.to_owned() } else { String::new() };
                 self.served(*progress, *converged && not_listening.is_empty());
             }
-            (At::Rollout, Event::Timer { timer: Timer::Progress | Timer::Deadline })
-                if !self.run.not_listening.is_empty() && self.all_followed() =>
+            (At::Rollout, Event::Timer { timer: timer @ (Timer::Progress | Timer::Deadline) })
+                if !self.run.not_listening.is_empty() && (*timer == Timer::Progress || self.all_followed()) =>
             {
-                self.clear_timer(Timer::Progress);
-                self.go_on(); // what served before would not be reached either
+                self.go_on_together(); // what served before would not be reached either
             }
             (At::Restore, Event::Timer { timer: Timer::Progress }) => self.end(),
             (At::Restore, Event::Cancel { .. } | Event::Timer { .. }) => {}
@@ -231,10 +230,7 @@ impl Step {
         if converged && self.run.led_by.is_some() {
             self.has_followed();
         } else if converged {
-            self.clear_timer(Timer::Progress);
-            if self.all_followed() || !matches!(self.run.step, DeploymentStep::Rollout | DeploymentStep::Restore) {
-                self.go_on();
-            }
+            self.go_on_together();
         }
     }
 

@@ -17,6 +17,9 @@ pub struct Controllers {
     /// Those that go once it is complete, because the version that comes back did not have them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub go: Vec<String>,
+    /// The last step that the leading deployment has done itself, and in which it waits for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited_at: Option<DeploymentStep>,
 }
 
 /// A replication controller of a deployment.
@@ -53,7 +56,7 @@ pub struct Leader {
 impl Controllers {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.go.is_empty()
+        *self == Self::default()
     }
 
     /// Those whose deployments follow.

@@ -196,7 +196,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
 /// One that brings a new version of a replication controller.
 fn leading(run: DeploymentRun) -> DeploymentRun {
     let east = Controlled { name: "east".into(), version: 2, is_new: true, reached: None, has_left: false };
-    DeploymentRun { controllers: Controllers { all: vec![east], go: Vec::new() }, ..run }
+    DeploymentRun { controllers: Controllers { all: vec![east], ..Controllers::default() }, ..run }
 }
 
 /// The deployment of a replication controller where the one that leads it has got to.

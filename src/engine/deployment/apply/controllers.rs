@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{begin, config_or_new, deployment_run, newest_version, typed};
+use super::{begin, config_or_new, deployment_run, typed};
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::manifest::digest;
@@ -40,7 +40,7 @@ pub(super) fn start(
             go.push(name.clone());
         }
     }
-    Ok(Controllers { all, go })
+    Ok(Controllers { all, go, waited_at: None })
 }
 
 /// The replication controllers that a deployment config serves with, attempts, or declares.
@@ -127,7 +127,7 @@ fn start_one(
     config: &ConfigKey,
     object: &Arc<Object>,
 ) -> Result<Controlled, Undecided> {
-    let (newest, now) = (newest_version(transition.records, config)?, transition.now);
+    let (newest, now) = (newest(transition.records, config)?, transition.now);
     let (spec, template) = (typed(object)?, object.template());
     let state = config_or_new(transition.records, parent, object)?;
     let failed = state.attempted.take().filter(|attempt| attempt.outcome.is_some() && change.retry.is_some());
@@ -148,6 +148,14 @@ fn start_one(
     let led_by = Some(led_by(&leader.id, leader));
     begin(transition, &parent.id, DeploymentRun { replicas, led_by, on_failure: leader.on_failure, ..fresh })?;
     Ok(Controlled { name, version: number, is_new: true, reached: None, has_left: false })
+}
+
+/// The highest version that there was: one that comes back was declared just before, and goes on counting.
+fn newest(records: &Records, config: &ConfigKey) -> Result<u32, Undecided> {
+    match records.configs.get(config)?.is_some_and(|state| state.latest_version > 0) {
+        true => Ok(0),
+        false => records.number(Lookup::NewestVersion(config.clone())),
+    }
 }
 
 fn led_by(run: &RunId, leader: &DeploymentRun) -> Leader {

@@ -40,7 +40,19 @@ impl Step {
         self.run.controllers.following().all(|follower| follower.reached == Some(self.run.step))
     }
 
-    /// A follower has done its part of a step. What is left then is to look at the own part again, which may have been done before.
+    /// The leading deployment has done its own part of a step, which goes on once all have followed.
+    pub(super) fn go_on_together(&mut self) {
+        let step = self.run.step;
+        let goes_on = self.all_followed();
+        if goes_on || self.run.controllers.waited_at.replace(step) != Some(step) {
+            self.clear_timer(Timer::Progress);
+        }
+        if goes_on {
+            self.go_on();
+        }
+    }
+
+    /// A follower has done its part of a step.
     fn followed(&mut self, controller: &str, step: DeploymentStep) {
         if step != self.run.step {
             return;
@@ -57,7 +69,7 @@ impl Step {
         }
         match self.run.step {
             DeploymentStep::Prepare => self.decided.actions.push(super::prepare(&self.run)),
-            DeploymentStep::Rollout | DeploymentStep::Restore => self.exchange(),
+            step if self.run.controllers.waited_at == Some(step) => self.go_on(),
             _ => {}
         }
     }

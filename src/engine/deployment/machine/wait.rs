@@ -64,13 +64,13 @@ impl Step {
 
     /// A person lets it go on: from where it was told to stay, or from a pause of its own.
     pub(super) fn resume(&mut self, by: &str) {
-        self.tell_followers(&Event::Resumed { by: by.to_owned() });
         if self.run.waits.paused_by.take().is_none() {
             if self.is_at_pause() && self.run.failure.is_none() {
                 self.end_pause();
             }
             return;
         }
+        self.tell_followers(&Event::Resumed { by: by.to_owned() });
         self.run.problem.clear();
         match self.run.step {
             DeploymentStep::Trial { step, part: TrialPart::Pause } => return self.pause_again(step),
