@@ -24,6 +24,8 @@ pub const AUTOSCALER_POINTER: &str = "/spec/autoscaler";
 
 /// The field of a spec that says which deployment config deploys a replication controller; no file writes it.
 pub const CONTROLLER_OF: &str = "controllerOf";
+/// Where that is in a replication controller.
+pub const CONTROLLER_OF_POINTER: &str = "/spec/controllerOf";
 /// The field of a spec with the templates of the replication controllers that it deploys; stages write it, and no file.
 pub const CONTROLLERS: &str = "controllers";
 /// Where that is in a deployment config.

@@ -19,7 +19,7 @@ use crate::plan::change::{applied_service, change_of, deleted, unchanged};
 use crate::plan::order::{self as stage_order, Gate};
 use crate::plan::prune::Prune;
 use crate::plan::under_way::UnderWay;
-use crate::plan::{config_change, gate, same_procedure, sequence_for};
+use crate::plan::{config_change, controllers, gate, same_procedure, sequence_for};
 
 /// Which revision is planned, and when.
 #[derive(Clone, Debug)]
@@ -79,7 +79,12 @@ pub fn differing(stage: Option<&StageContent>, applied: &[AppliedDigest]) -> BTr
         EitherOrBoth::Both(object, _) | EitherOrBoth::Left(object) => Some(object.key.clone()),
         EitherOrBoth::Right(row) => Some(row.key.clone()),
     };
-    both.filter_map(key).collect()
+    let mut found: BTreeSet<ObjectKey> = both.filter_map(key).collect();
+    // What deploys a replication controller is looked at with it.
+    let declared = found.iter().filter_map(|key| stage?.objects.get(key));
+    let leaders: Vec<ObjectKey> = declared.filter_map(|object| controllers::leader_of(object)).collect();
+    found.extend(leaders);
+    found
 }
 
 /// What a revision would do, compared with what is applied in its stages.
@@ -315,6 +320,7 @@ fn plan_stage<'a>(
         let found = changes.entry(service.clone()).or_default();
         found.extend(overtaken(stage, service, under_way, found, applied));
     }
+    controllers::settle(stage, (applied, differing), &mut changes);
     for (service, why) in applied.never_deployed.iter().filter(|(service, _)| !applied.under_way.contains_key(*service))
     {
         changes.get_mut(service).into_iter().flatten().for_each(|change| leave(change, why));

@@ -208,7 +208,7 @@ fn left(spec: &DeploymentConfigSpec, declared: &Object) -> String {
 }
 
 /// Why nothing may start now, if so.
-fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
+pub(super) fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
     if spec.paused {
         return Some(PAUSED.into());
     }

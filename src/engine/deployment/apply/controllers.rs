@@ -1,6 +1,6 @@
 //! The replication controllers of a deployment config get their next versions with its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,21 +10,21 @@ use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::manifest::digest;
 use crate::manifest::replication_controller::inside;
-use crate::model::deployment_config::{CONTROLLER_OF, CONTROLLERS_POINTER};
+use crate::model::deployment_config::{CONTROLLER_OF, CONTROLLERS_POINTER, DeploymentConfigSpec};
 use crate::model::ids::{ConfigKey, RunId};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
-use crate::model::plan::Change;
+use crate::model::plan::{Change, Decision};
 use crate::model::run::{Controlled, Controllers, DeploymentRun, Leader, Run, SequenceRun};
-use crate::model::state::{Attempt, ConfigState, Version};
-use crate::plan::generated;
+use crate::model::state::{Attempt, ConfigState, Version, spec_of};
+use crate::plan::{controllers as plan, generated};
 
 /// Starts the deployments of those whose templates differ from what serves, and says which belong to the version of the leading
-/// deployment. `known` are those that its deployment config has had.
+/// deployment. Those in `go` end once it is complete.
 pub(super) fn start(
     transition: &mut Transition<'_>,
     (parent, change): (&SequenceRun, &Change),
     leader: &DeploymentRun,
-    known: &BTreeSet<String>,
+    go: Vec<String>,
 ) -> Result<Controllers, Undecided> {
     let mut all = Vec::new();
     for (name, template) in &leader.spec.controllers {
@@ -33,18 +33,72 @@ pub(super) fn start(
             all.push(start_one(transition, (parent, change), leader, &config, &object)?);
         }
     }
-    let mut go = Vec::new();
-    for name in known.iter().filter(|name| leader.is_rollback && !leader.spec.controllers.contains_key(*name)) {
-        let state = transition.records.configs.get(&leader.controller(name))?;
-        if state.is_some_and(|state| !state.removed && belongs(state, leader)) {
-            go.push(name.clone());
-        }
-    }
     Ok(Controllers { all, go, waited_at: None })
 }
 
+/// The replication controllers that a deployment config has had, and that its next version does not have.
+pub(super) fn superfluous(
+    records: &Records,
+    leader: &ConfigKey,
+    spec: &DeploymentConfigSpec,
+) -> Result<Vec<String>, Undecided> {
+    let mut found = Vec::new();
+    for name in known(records.configs.get(leader)?).into_iter().filter(|name| !spec.controllers.contains_key(name)) {
+        let state = records.configs.get(&ConfigKey { name: name.clone(), ..leader.clone() })?;
+        if state.is_some_and(|state| !state.removed && belongs(state, leader)) {
+            found.push(name);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether each replication controller of a deployment config serves its template.
+pub(super) fn all_serve(
+    records: &Records,
+    leader: &ConfigKey,
+    spec: &DeploymentConfigSpec,
+) -> Result<bool, Undecided> {
+    Ok(lacking(records, leader, &spec.controllers)?.is_none())
+}
+
+/// A change of a deployment config, which is deployed also where nothing of it differs but a replication controller does not
+/// serve its template.
+pub(super) fn bring(records: &Records, leader: &ConfigKey, change: Change) -> Result<Change, Undecided> {
+    let spec = change.object.as_ref().and_then(|object| spec_of(object).ok()).unwrap_or_default();
+    let is_there = records.configs.get(leader)?.is_some_and(|state| !state.removed);
+    Ok(match lacking(records, leader, &spec.controllers)?.filter(|_| is_there) {
+        Some((name, template)) => plan::bring(change, name, Some(template.clone())),
+        None => change,
+    })
+}
+
+fn lacking<'a>(
+    records: &Records,
+    leader: &ConfigKey,
+    controllers: &'a BTreeMap<String, Value>,
+) -> Result<Option<(&'a str, &'a Value)>, Undecided> {
+    for (name, template) in controllers {
+        let state = records.configs.get(&ConfigKey { name: name.clone(), ..leader.clone() })?;
+        if plan::lacks(Some(template), state) {
+            return Ok(Some((name, template)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a replication controller that is declared no longer stays for now: what serves was deployed with it, so that it goes
+/// with the deployment that takes the place of that.
+pub(super) fn stays(records: &Records, run: &SequenceRun, key: &ConfigKey) -> Result<bool, Undecided> {
+    let Some(leader) = records.configs.get(key)?.and_then(|state| plan::leader_of(&state.object)) else {
+        return Ok(false);
+    };
+    let goes = run.changes().iter().any(|change| change.key == leader && change.decision == Decision::Delete);
+    let leader = records.configs.get(&run.service.config(&leader.name))?;
+    Ok(!goes && leader.is_some_and(|leader| plan::serves_with(leader, &key.name)))
+}
+
 /// The replication controllers that a deployment config serves with, attempts, or declares.
-pub(super) fn known(state: Option<&ConfigState>) -> BTreeSet<String> {
+fn known(state: Option<&ConfigState>) -> BTreeSet<String> {
     let Some(state) = state else { return BTreeSet::new() };
     let attempted = state.attempted.as_ref().map(|attempt| &attempt.version.object);
     let serving = state.serving.as_ref().map(|serving| &serving.object);
@@ -56,8 +110,8 @@ pub(super) fn known(state: Option<&ConfigState>) -> BTreeSet<String> {
 }
 
 /// Whether something is still deployed by the deployment config that is deployed now.
-fn belongs(state: &ConfigState, leader: &DeploymentRun) -> bool {
-    state.spec().is_ok_and(|spec| spec.controller_of.as_deref() == Some(&leader.config.name))
+fn belongs(state: &ConfigState, leader: &ConfigKey) -> bool {
+    state.spec().is_ok_and(|spec| spec.controller_of.as_deref() == Some(&leader.name))
 }
 
 /// A replication controller as it is to be: as it is declared, or was last, with the template of the leading deployment. Nothing, if
@@ -69,7 +123,7 @@ fn declared(
     template: &Value,
 ) -> Result<Option<Arc<Object>>, Undecided> {
     let base = match records.configs.get(config)?.filter(|state| !state.removed) {
-        Some(state) if !belongs(state, leader) => return Ok(None),
+        Some(state) if !belongs(state, &leader.config) => return Ok(None),
         Some(state) => Some(Arc::clone(&state.object)),
         None => last(records, leader, config)?,
     };
