@@ -195,6 +195,7 @@ impl Step {
     /// Pods of one version take the place of another's, within the time that this may take without progress.
     fn exchange(&mut self) {
         self.run.progress = Progress::default();
+        self.run.controllers.waited_at = None;
         if self.run.phase == Phase::New {
             self.run.phase = Phase::Pending;
         }

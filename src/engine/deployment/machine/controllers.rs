@@ -43,12 +43,12 @@ impl Step {
     /// The leading deployment has done its own part of a step, which goes on once all have followed.
     pub(super) fn go_on_together(&mut self) {
         let step = self.run.step;
-        let goes_on = self.all_followed();
-        if goes_on || self.run.controllers.waited_at.replace(step) != Some(step) {
-            self.clear_timer(Timer::Progress);
-        }
-        if goes_on {
+        self.clear_timer(Timer::Progress);
+        // They have no part in the steps of other strategies than Custom.
+        if self.all_followed() || !matches!(step, DeploymentStep::Rollout | DeploymentStep::Restore) {
             self.go_on();
+        } else {
+            self.run.controllers.waited_at = Some(step);
         }
     }
 
@@ -79,6 +79,8 @@ impl Step {
         let Some(follower) = all.find(|it| it.name == controller) else { return };
         follower.has_left |= has_left;
         match self.run.failure {
+            // Its pods were there when it was told to be done: what becomes of them then is not a matter of the rollout.
+            None if !has_left && self.run.step == DeploymentStep::Post => {}
             None => self.give_up(outcome, format!("{controller}: {message}")),
             Some(_) => self.look_again(),
         }
@@ -112,7 +114,8 @@ impl Step {
                 self.cannot_follow(Outcome::FAIL, message, false);
             }
             (At::Restore, Event::Timer { timer: Timer::Progress }) => self.has_followed(),
-            (_, Event::Cancel { .. } | Event::Promoted { .. }) => {}
+            // How long all may take is a matter of what leads.
+            (_, Event::Cancel { .. } | Event::Promoted { .. } | Event::Timer { timer: Timer::Deadline }) => {}
             _ => return false,
         }
         true
@@ -156,10 +159,12 @@ impl Step {
     pub(super) fn has_followed(&mut self) {
         let step = self.run.step;
         let controller = self.run.config.name.clone();
+        if matches!(step, DeploymentStep::Rollout | DeploymentStep::Restore) {
+            self.clear_timer(Timer::Progress);
+        }
         let Some(leader) = self.run.led_by.as_mut().filter(|leader| leader.told != Some(step)) else { return };
         leader.told = Some(step);
         let run = leader.run.clone();
-        self.clear_timer(Timer::Progress);
         self.decided.effects.push(Effect::Tell { run, event: Event::Followed { controller, step } });
     }
 

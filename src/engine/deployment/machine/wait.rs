@@ -125,8 +125,10 @@ impl Step {
         let Some(since) = self.run.waits.since.take() else { return };
         let waited = u64::try_from(self.now.since(since).as_millis()).unwrap_or(u64::MAX);
         self.run.waits.waited_ms = self.run.waits.waited_ms.saturating_add(waited);
-        let left = self.until_deadline().max(Duration::from_millis(1));
-        self.set_timer(Timer::Deadline, left);
+        if self.run.led_by.is_none() {
+            let left = self.until_deadline().max(Duration::from_millis(1));
+            self.set_timer(Timer::Deadline, left);
+        }
     }
 
     /// It waits for nothing any more.
