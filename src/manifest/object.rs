@@ -246,7 +246,8 @@ impl Declarations {
             let needs = needs(&references, findings);
             let links = links(&content, &kind, &name, references);
             let follows = follows(&content, &kind, findings);
-            let belongs = replication_controller::belongs(&content, findings);
+            let belongs =
+                (kind == Kind::DeploymentConfig).then(|| replication_controller::belongs(&content, findings)).flatten();
             let (location, stages) = (findings.location(""), source.stages.clone());
             if let Some(generated) = &source.generated {
                 generated.mark(&mut content);

@@ -89,7 +89,10 @@ fn misplaced(leader: &Object, own: &DeploymentConfigSpec, controllers: &[(&Belon
         if let Some((other, _)) = known.iter().find(|(_, other)| is_shared(other)) {
             let message = format!("the selectors do not tell its pods from those of {other}");
             let problem = Problem::error(&belongs.selector_at, "invalid", message);
-            let hint = "give each a label of its own, such as `region`, in its selector and its template";
+            let hint = format!(
+                "give each, also {}, a label of its own, such as `region`, in its selector and its template",
+                title(leader)
+            );
             problems.push(at(problem.hint(hint), "/spec/selector"));
         }
         known.push((title(controller), spec));

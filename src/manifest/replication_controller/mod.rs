@@ -78,7 +78,8 @@ pub(crate) fn normalise(value: &mut Value, terms: Terms, findings: &mut Findings
 
 /// To which deployment config a checked object belongs, if it is a replication controller.
 pub(crate) fn belongs(content: &Value, findings: &Findings<'_>) -> Option<Belongs> {
-    let leader = content.get("spec")?.get(CONTROLLER_OF)?.as_str()?;
+    let is_one = content.get("kind").and_then(Value::as_str) == Some(Kind::ReplicationController.name());
+    let leader = content.get("spec").filter(|_| is_one)?.get(CONTROLLER_OF)?.as_str()?;
     let service = metadata::label(content, metadata::SERVICE_LABEL);
     let place = "/metadata/labels/launchway.dev~1service";
     Some(Belongs {

@@ -95,6 +95,9 @@ fn a_change_of_its_template_is_one_of_its_deployment_config_and_one_of_its_repli
     assert_ne!(before, without);
     let forged = WEB.replace("spec:\n  strategy", "spec:\n  controllerOf: x\n  controllers: {east: {}}\n  strategy");
     assert_eq!(object(&project(&[("a.yaml", forged)]), "web").digest, without, "no file says what belongs to it");
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: east}\nspec: {controllerOf: web, template: {}, selector: {app: web}, ports: [{port: 80}]}\n";
+    let files = [("a.yaml", WEB.to_owned()), ("s.yaml", service.to_owned())];
+    assert_eq!(object(&project(&files), "web").digest, without, "nor does another kind");
 }
 
 #[test]
