@@ -119,12 +119,13 @@ impl WatchedProposals {
         let nothing = || Failure::waiting(format!("nothing of `{}` was read yet", state.name));
         let head = state.seen.clone().ok_or_else(nothing)?;
         let earlier = self.earlier(proposal).await?;
+        // What may not be proposed is refused before its files are composed.
+        let evaluations = self.evaluated(watcher, state, &head, proposal).await?;
         let commits: Vec<CommitId> = earlier.iter().map(|run| run.commit.clone()).collect();
         let composed = {
             let (head, proposal) = (head.clone(), proposal.clone());
             watcher.watched.ask(READING, move |watched| watched.compose(&head, &proposal, &earlier)).await?
         };
-        let evaluations = self.evaluated(watcher, state, &head, proposal).await?;
         let plan = self.planned(watcher, &composed, proposal).await?;
         let said = Said {
             proposal,
@@ -151,17 +152,6 @@ impl WatchedProposals {
             match run.map(|run| run.value) {
                 Some(Run::Deployment(run)) => found.push(*run),
                 Some(Run::Sequence(_)) | None => return Err(gone()),
-            }
-        }
-        // What the replication controllers were stands in files too.
-        let led = found.iter().flat_map(|run| run.controllers.all.iter().map(|it| run.deployment_of(it)));
-        for led in led.collect::<Vec<_>>() {
-            match self.driver.store.run(&led).await?.map(|run| run.value) {
-                Some(Run::Deployment(run)) => found.push(*run),
-                Some(Run::Sequence(_)) | None => {
-                    let failure = Failure::stalled(format!("`{led}` is not in the history any more"));
-                    return Err(failure.hint("restore the files of its replication controllers by hand"));
-                }
             }
         }
         Ok(found)
