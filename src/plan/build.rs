@@ -80,10 +80,11 @@ pub fn differing(stage: Option<&StageContent>, applied: &[AppliedDigest]) -> BTr
         EitherOrBoth::Right(row) => Some(row.key.clone()),
     };
     let mut found: BTreeSet<ObjectKey> = both.filter_map(key).collect();
-    // What deploys a replication controller is looked at with it.
+    // What deploys a replication controller is looked at with it, and the other way round: they move together.
     let declared = found.iter().filter_map(|key| stage?.objects.get(key));
-    let leaders: Vec<ObjectKey> = declared.filter_map(|object| controllers::leader_of(object)).collect();
-    found.extend(leaders);
+    let related = |object: &Arc<Object>| controllers::leader_of(object).into_iter().chain(controllers::of(object));
+    let related: Vec<ObjectKey> = declared.flat_map(related).collect();
+    found.extend(related);
     found
 }
 

@@ -73,6 +73,9 @@ pub fn held_back(change: Change, came_round: Option<&str>) -> Change {
 /// whether. What else is declared of it is put on record.
 fn led(leader: &str, declared: &Arc<Object>, spec: &DeploymentConfigSpec, applied: &ConfigState) -> Change {
     let reasons = differences(declared, spec, applied);
+    if applied.service != declared.service {
+        return change(declared, Decision::Update, reasons, deployed_by(leader));
+    }
     if !reasons.iter().any(in_template) {
         let (decision, cause, _) = judge(spec, declared, applied, &reasons);
         return change(declared, decision, reasons, cause);

@@ -23,6 +23,14 @@ pub fn leader_of(object: &Object) -> Option<ObjectKey> {
     Some(ObjectKey { kind: Kind::DeploymentConfig, name: name.as_str()?.to_owned() })
 }
 
+/// The replication controllers that a deployment config deploys.
+pub(super) fn of(leader: &Object) -> Vec<ObjectKey> {
+    let is_one = leader.key.kind == Kind::DeploymentConfig;
+    let controllers = is_one.then(|| leader.content.at(CONTROLLERS_POINTER)).flatten();
+    let names = controllers.iter().filter_map(Value::as_object).flat_map(|named| named.keys());
+    names.map(|name| ObjectKey { kind: Kind::DeploymentConfig, name: name.clone() }).collect()
+}
+
 /// Whether a version that serves has a replication controller of that name.
 pub fn serves_with(leader: &ConfigState, name: &str) -> bool {
     let serving = leader.serving.as_ref().and_then(|serving| serving.object.content.at(CONTROLLERS_POINTER));
@@ -74,8 +82,12 @@ pub(super) fn settle(
             found.push(change);
         }
     }
-    let deployed: BTreeSet<ObjectKey> =
-        changes.values().flatten().filter(|change| change.starts_deployment()).map(|change| change.key.clone()).collect();
+    let deployed: BTreeSet<ObjectKey> = changes
+        .values()
+        .flatten()
+        .filter(|change| change.starts_deployment())
+        .map(|change| change.key.clone())
+        .collect();
     for found in changes.values_mut() {
         found.retain(|change| !stays(stage, applied, &deployed, change));
     }

@@ -340,7 +340,8 @@ pub(in crate::engine) fn start_deployment(
     let all_serve = controllers::all_serve(transition.records, &key, &spec)?;
     let state = config_or_new(transition.records, &parent, &object)?;
     let by_hand = change.is_by_hand();
-    if let Some(serving) = state.serving.as_ref().filter(|it| it.object.digest == object.digest && !by_hand && all_serve)
+    if let Some(serving) =
+        state.serving.as_ref().filter(|it| it.object.digest == object.digest && !by_hand && all_serve)
     {
         let deployment = key.deployment(serving.number);
         for name in go {

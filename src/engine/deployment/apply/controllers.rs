@@ -53,11 +53,7 @@ pub(super) fn superfluous(
 }
 
 /// Whether each replication controller of a deployment config serves its template.
-pub(super) fn all_serve(
-    records: &Records,
-    leader: &ConfigKey,
-    spec: &DeploymentConfigSpec,
-) -> Result<bool, Undecided> {
+pub(super) fn all_serve(records: &Records, leader: &ConfigKey, spec: &DeploymentConfigSpec) -> Result<bool, Undecided> {
     Ok(lacking(records, leader, &spec.controllers)?.is_none())
 }
 
@@ -127,7 +123,10 @@ fn declared(
         Some(state) => Some(Arc::clone(&state.object)),
         None => last(records, leader, config)?,
     };
-    let base = base.unwrap_or_else(|| Arc::new(bare(leader, config)));
+    let mut base = base.unwrap_or_else(|| Arc::new(bare(leader, config)));
+    if base.service != leader.service {
+        Arc::make_mut(&mut base).service = leader.service.clone();
+    }
     if base.template().as_ref() == Some(template) {
         return Ok(Some(base));
     }
