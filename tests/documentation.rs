@@ -29,7 +29,7 @@ const ELSEWHERE: [(&str, &str); 12] = [
         "tests/daemon_edges/approvals.rs, with a key of its own",
     ),
     ("#!/bin/sh", "tests/daemon_edges/custom.rs runs what it defines"),
-    ("for region in east west; do", "tests/daemon_edges/custom.rs goes through regions"),
+    ("deployment=$(api) || exit", "tests/daemon_edges/custom.rs goes through regions"),
     ("api /rollout '{\"until\": \"30%\"}' > /dev/null || exit", "tests/daemon_edges/custom.rs asks so"),
     ("launchway store restore ~/launchway.db", "after the daemon has ended: by this test"),
 ];
