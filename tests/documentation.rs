@@ -16,7 +16,7 @@ use documentation::page::{Page, Step};
 use documentation::session::Session;
 
 /// What is typed elsewhere: by its first line, and where.
-const ELSEWHERE: [(&str, &str); 11] = [
+const ELSEWHERE: [(&str, &str); 12] = [
     ("cargo run -- demo", "tests/demo.rs, and `.ci/run demo`"),
     ("launchway demo", "tests/demo.rs compares what it shows"),
     ("cargo build --release", "`.ci/run simulation` builds so"),
@@ -29,6 +29,7 @@ const ELSEWHERE: [(&str, &str); 11] = [
         "tests/daemon_edges/approvals.rs, with a key of its own",
     ),
     ("#!/bin/sh", "tests/daemon_edges/custom.rs runs what it defines"),
+    ("deployment=$(api) || exit", "tests/daemon_edges/custom.rs goes through regions"),
     ("api /rollout '{\"until\": \"30%\"}' > /dev/null || exit", "tests/daemon_edges/custom.rs asks so"),
     ("launchway store restore ~/launchway.db", "after the daemon has ended: by this test"),
 ];

@@ -172,12 +172,13 @@ fn examples() -> Vec<(String, String)> {
 #[test]
 fn the_documentations_examples_are_right() {
     let examples = examples();
-    assert_eq!(examples.len(), 10);
+    assert_eq!(examples.len(), 11);
     let code = [
         ("services/web/bin/launch", "run"),
         ("services/web/bin/migrate", "run"),
         ("services/cart/bin/launch", "run"),
         ("services/cart/bin/migrate", "run"),
+        ("deployer/bin/launch", "run"),
         ("tests/bin/smoke", "run"),
         ("deploy/dev/colors.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: colors}}"),
         ("deploy/production/x", ""),

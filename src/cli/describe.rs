@@ -44,7 +44,13 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
 async fn describe_config(client: &Client, global: &Global, name: &str, output: &mut Output) -> Outcome<()> {
     let config = ConfigName(name.to_owned()).find(client, global).await?;
     let history: List<HistoryRow> = client.get(&format!("{}/history", config_path(&config)), &[]).await?;
-    output.show(&config, |config| human_config(config, &history))
+    let place = [("project", Some(&*config.project)), ("stage", Some(&*config.stage))];
+    let mut controllers: List<ConfigView> = match config.controllers.is_empty() {
+        true => List { items: Vec::new(), damaged: Vec::new() },
+        false => client.get("deployments", &place).await?,
+    };
+    controllers.items.retain(|other| other.deployed_by.as_ref() == Some(&config.name));
+    output.show(&config, |config| human_config(config, &history, &controllers))
 }
 
 async fn describe_stream(client: &Client, global: &Global, name: &str, output: &mut Output) -> Outcome<()> {
@@ -69,7 +75,7 @@ async fn describe_revision(client: &Client, global: &Global, revision: &str, out
     output.show(&view, |view| human_revision(view, plan.as_ref()))
 }
 
-fn human_config(config: &ConfigView, history: &List<HistoryRow>) -> String {
+fn human_config(config: &ConfigView, history: &List<HistoryRow>, controllers: &List<ConfigView>) -> String {
     let pods = match (config.ready, config.current) {
         (Some(ready), Some(current)) => format!("{} wanted, {current} there, {ready} ready", config.desired),
         _ => format!("{} wanted", config.desired),
@@ -93,13 +99,17 @@ fn human_config(config: &ConfigView, history: &List<HistoryRow>) -> String {
         ("Service", config.service.clone()),
         ("Repository", config.repository.clone()),
         ("Namespace", config.namespace.clone()),
+        ("Deployed by", config.deployed_by.as_ref().map(|leader| format!("dc/{leader}")).unwrap_or_default()),
         ("Strategy", strategy(config)),
-        ("Triggers", config.triggers.clone()),
+        ("Triggers", if config.deployed_by.is_some() { String::new() } else { config.triggers.clone() }),
         ("Images", images(config)),
         ("Pods", pods),
         ("Serving", serving),
         ("Status", colored(&config.status)),
     ]);
+    if !controllers.items.is_empty() {
+        text.push_str(&format!("\n{}\n{}", heading("Controllers"), of_controllers(controllers)));
+    }
     text.push_str(&format!("\n{}\n", heading("Versions")));
     let mut table = Table::new(["REVISION", "STATUS", "CAUSE", "COMMIT", "AGE", "MESSAGE"]);
     for row in &history.items {
@@ -108,6 +118,19 @@ fn human_config(config: &ConfigView, history: &List<HistoryRow>) -> String {
         table.row([version, row.status.clone(), cause, short(&row.commit), age(&row.created_at), message]);
     }
     text + &table.render("None.")
+}
+
+/// The replication controllers that a deployment config deploys.
+fn of_controllers(controllers: &List<ConfigView>) -> String {
+    let mut table = Table::new(["NAME", "REVISION", "DESIRED", "CURRENT", "READY", "SERVING", "STATUS"]);
+    let count = |count: Option<u32>| count.map(|count| count.to_string()).unwrap_or_default();
+    for config in &controllers.items {
+        let serving = config.serving.as_ref().map(|serving| serving.version);
+        let (revision, desired) = (config.latest_version.to_string(), config.desired.to_string());
+        let (current, ready) = (count(config.current), count(config.ready));
+        table.row([config.name.clone(), revision, desired, current, ready, count(serving), config.status.clone()]);
+    }
+    table.render("None.")
 }
 
 /// What serves in place of what is on record, and what to do about it.

@@ -10,18 +10,18 @@ use crate::manifest;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  launchway schema project > launchway.schema.json")]
 pub(super) struct Arguments {
-    /// project, shipyard, task, deployment, deploymentconfig, imagestream or template
+    /// project, shipyard, task, deployment, deploymentconfig, replicationcontroller, imagestream or template
     kind: String,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Outcome {
-    let schema =
-        manifest::schema(&arguments.kind).ok_or_else(|| {
-            let failure = Failure::stalled(format!("there is no schema of `{}`", arguments.kind));
-            Complaint::usage(failure.hint(
-                "kinds with a schema: project, shipyard, task, deployment, deploymentconfig, imagestream, template",
-            ))
-        })?;
+    let schema = manifest::schema(&arguments.kind).ok_or_else(|| {
+        let failure = Failure::stalled(format!("there is no schema of `{}`", arguments.kind));
+        Complaint::usage(failure.hint(
+            "kinds with a schema: project, shipyard, task, deployment, deploymentconfig, \
+                 replicationcontroller, imagestream, template",
+        ))
+    })?;
     match output.format() {
         Format::Human | Format::Json => output.line(format!("{schema:#}"))?,
         Format::Yaml => output.show(&schema, |_| String::new())?,

@@ -176,7 +176,8 @@ mod tests {
             ("run/shop/dev/web-1", Some(Target::Run("shop/dev/web-1".into()))),
             ("commit/1a2b", Some(Target::Revision("1a2b".into()))),
             ("dc/", None),
-            ("rc/web-1", None),
+            ("rc/east", Some(Target::Config("east".into()))),
+            ("rs/web-1", None),
         ] {
             assert_eq!(text.parse().ok(), target, "{text}");
         }

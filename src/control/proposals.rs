@@ -119,12 +119,13 @@ impl WatchedProposals {
         let nothing = || Failure::waiting(format!("nothing of `{}` was read yet", state.name));
         let head = state.seen.clone().ok_or_else(nothing)?;
         let earlier = self.earlier(proposal).await?;
+        // What may not be proposed is refused before its files are composed.
+        let evaluations = self.evaluated(watcher, state, &head, proposal).await?;
         let commits: Vec<CommitId> = earlier.iter().map(|run| run.commit.clone()).collect();
         let composed = {
             let (head, proposal) = (head.clone(), proposal.clone());
             watcher.watched.ask(READING, move |watched| watched.compose(&head, &proposal, &earlier)).await?
         };
-        let evaluations = self.evaluated(watcher, state, &head, proposal).await?;
         let plan = self.planned(watcher, &composed, proposal).await?;
         let said = Said {
             proposal,

@@ -62,6 +62,7 @@ pub fn cancel(
     by: &str,
 ) -> Result<Cancelled, Undecided> {
     let state = transition.records.configs.get(config)?.cloned();
+    state.as_ref().map_or(Ok(()), refuse_if_led)?;
     let attempt = state.as_ref().and_then(ConfigState::open_attempt);
     let (tell, cancelled) = match attempt {
         Some(Attempt { version, run, .. }) => {
@@ -131,7 +132,7 @@ pub fn ends_it(target: &str, stage: &StageName) -> String {
 /// # Errors
 /// If it is paused, or what is declared now waits for something, or a rollout is in progress.
 pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
-    let state = config_state(transition.records, config)?;
+    let state = rolled_out(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
     holds::refuse(transition.records, &state.service_key())?;
     refuse_if_busy(transition.records, &state)?;
@@ -332,6 +333,20 @@ pub(in crate::engine) fn config_state(records: &Records, config: &ConfigKey) -> 
     let missing =
         || Failure::stalled(format!("deployment config `{}` does not exist in stage {}", config.name, config.stage));
     Ok(state.ok_or_else(missing)?)
+}
+
+/// The same of something that has rollouts of its own.
+pub(in crate::engine) fn rolled_out(records: &Records, config: &ConfigKey) -> Result<ConfigState, Undecided> {
+    let state = config_state(records, config)?;
+    refuse_if_led(&state)?;
+    Ok(state)
+}
+
+/// A replication controller is deployed with others, by the deployment config that it belongs to.
+fn refuse_if_led(state: &ConfigState) -> Result<(), Failure> {
+    let Some(leader) = state.spec().ok().and_then(|spec| spec.controller_of) else { return Ok(()) };
+    let message = format!("{} has no rollouts of its own: dc/{leader} deploys it", state.object.target());
+    Err(Failure::stalled(message).hint(format!("ask for that of dc/{leader}; `launchway scale` is for each alone")))
 }
 
 /// A version of a deployment config, if history knows it.

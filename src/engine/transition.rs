@@ -302,7 +302,9 @@ impl<'a> Transition<'a> {
         promotion::tasks_ended(self, id, &tasks)?;
         self.apply(id, decided)?;
         if let Some(ended) = ended {
-            propose::after(self, &ended)?;
+            if ended.led_by.is_none() {
+                propose::after(self, &ended)?;
+            }
             if let Some((waiting, decided)) = turn::next(self.records, &ended)? {
                 self.apply(&waiting, decided)?;
             }
@@ -410,6 +412,7 @@ impl<'a> Transition<'a> {
             }
             Effect::TagImages { by, pod, tags } => tag::tag_images(self, &by, pod, &tags)?,
             Effect::Judge { by, task, at, readings } => evaluation::of_run(self, &by, (task, at), readings)?,
+            Effect::Remove { config } => apply::remove_config(self.records, &config)?,
             Effect::DeploymentEnded { config, by, version, outcome } => {
                 apply::attempt_ended(self, &config, &by, version, outcome)?;
             }

@@ -19,7 +19,7 @@ use crate::plan::config_change::foresee;
 use crate::plan::images::{self, Recorded};
 use crate::plan::passed::{self, Asked};
 use crate::plan::under_way::{self, OpenDelivery, UnderWays};
-use crate::plan::{gate, procedure};
+use crate::plan::{controllers, gate, procedure};
 use crate::store::ReadStore;
 
 /// What is applied, by stage.
@@ -145,6 +145,14 @@ async fn applied(
         for key in differing(declared, &seen.digests) {
             let declared = declared.and_then(|stage| stage.objects.get(&key)).map(|object| object.service.clone());
             read_record(store, (&project.name, name, key), declared, seen, records).await?;
+        }
+        // Whether a replication controller goes is for what deploys it to say.
+        let leaders: BTreeSet<ObjectKey> =
+            seen.configs.values().filter_map(|config| controllers::leader_of(&config.object)).collect();
+        for key in leaders {
+            if !seen.configs.contains_key(&key) {
+                read_record(store, (&project.name, name, key), None, seen, records).await?;
+            }
         }
         for config in seen.configs.values_mut() {
             let run = config.open_attempt().and_then(|attempt| ending.iter().find(|run| run.id == attempt.run));

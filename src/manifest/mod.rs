@@ -39,6 +39,7 @@ mod previews;
 mod problem;
 mod program;
 mod quantity;
+pub(crate) mod replication_controller;
 mod shape;
 mod shipyard;
 mod slip;
@@ -69,8 +70,8 @@ pub fn as_written(kind: &Kind, pointer: &str) -> String {
 /// The JSON Schema of a kind that users write, for editors; by its name in any case.
 pub fn schema(kind: &str) -> Option<Value> {
     use shape::{
-        deployment::DEPLOYMENT, deployment_config::DEPLOYMENT_CONFIG, image_stream::IMAGE_STREAM, own, schema,
-        shipyard::SHIPYARD, template::TEMPLATE,
+        deployment::DEPLOYMENT, deployment_config::DEPLOYMENT_CONFIG, image_stream::IMAGE_STREAM, own,
+        replication_controller::REPLICATION_CONTROLLER, schema, shipyard::SHIPYARD, template::TEMPLATE,
     };
     const OWN: [&str; 1] = ["launchway.dev/v1"];
     Some(match kind.to_ascii_lowercase().as_str() {
@@ -79,6 +80,7 @@ pub fn schema(kind: &str) -> Option<Value> {
         "shipyard" => schema::of(&SHIPYARD, "Shipyard", &shipyard::API_VERSIONS),
         "deploymentconfig" => schema::of(&DEPLOYMENT_CONFIG, "DeploymentConfig", &["apps.openshift.io/v1", "v1"]),
         "deployment" => schema::of(&DEPLOYMENT, "Deployment", &["apps/v1"]),
+        "replicationcontroller" => schema::of(&REPLICATION_CONTROLLER, "ReplicationController", &["v1"]),
         "imagestream" => schema::of(&IMAGE_STREAM, "ImageStream", &["image.openshift.io/v1", "v1"]),
         "template" => schema::of(&TEMPLATE, "Template", &template::API_VERSIONS),
         _ => return None,

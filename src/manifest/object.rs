@@ -12,13 +12,14 @@ use super::pod_template::references::{self, Reference};
 use super::pod_template::{items, text_at};
 use super::problem::{NOT_APPLIED, Problem};
 use super::program::{self, Place, ProgramUse};
+use super::replication_controller::Belongs;
 use super::shape::nearest;
 use super::stage_context::{Runtime, StageContext, Stages, Terms, is_for};
 use super::template::{self, Expanded, Generated};
 use super::yaml::Document;
 use super::{
     autoscaler, content_trigger, core, deployment, deployment_config, foreign, image_stream, image_trigger, metadata,
-    need, slip, task,
+    need, replication_controller, slip, task,
 };
 use crate::model::ids::{ServiceName, StageName};
 use crate::model::object::{Kind, Location, ObjectKey};
@@ -45,6 +46,8 @@ pub(crate) struct Declared {
     pub(crate) follows: Vec<Follows>,
     /// What it follows the content of.
     pub(crate) follows_content: Followed,
+    /// The deployment config that deploys it, if it is a replication controller.
+    pub(crate) belongs: Option<Belongs>,
     pub(crate) stages: Stages,
 }
 
@@ -239,6 +242,8 @@ impl Declarations {
             let entries = need::entries(&content, &kind);
             let links = links(&content, &kind, &name, references);
             let follows = follows(&content, &kind, findings);
+            let belongs =
+                (kind == Kind::DeploymentConfig).then(|| replication_controller::belongs(&content, findings)).flatten();
             let (location, stages) = (findings.location(""), source.stages.clone());
             if let Some(generated) = &source.generated {
                 generated.mark(&mut content);
@@ -254,6 +259,7 @@ impl Declarations {
                 entries,
                 follows,
                 follows_content,
+                belongs,
                 stages,
             });
             self.contents.push(content);
@@ -293,6 +299,10 @@ fn normalised(
         }
         ("apps/v1", "Deployment") => {
             deployment::normalise(content, terms, findings);
+            Kind::DeploymentConfig
+        }
+        ("v1", "ReplicationController") if replication_controller::names_its_own(content) => {
+            replication_controller::normalise(content, terms, findings);
             Kind::DeploymentConfig
         }
         ("v1", "Service") => {

@@ -21,7 +21,7 @@ pub(crate) fn assign(objects: &[&Declared]) -> Vec<ServiceName> {
         .filter(|object| object.key.kind == Kind::Service)
         .map(|object| (object.key.name.as_str(), directory.of_service(object)))
         .collect();
-    let service_of = |object: &&Declared| match (&object.links.service, &object.key.kind) {
+    let service_of = |object: &&Declared| match (directory.of_config(object), &object.key.kind) {
         (Some(service), _) => service.clone(),
         (None, Kind::Service | Kind::Endpoints) => named.get(object.key.name.as_str()).cloned().unwrap_or_else(shared),
         (None, _) => directory.of_reader(&object.key),
@@ -35,8 +35,9 @@ pub(crate) fn unselected<'a>(objects: &[&'a Declared]) -> Vec<&'a Declared> {
     let selectors = objects.iter().filter(|object| object.key.kind == Kind::Service).map(|it| &it.links.selector);
     let selected: BTreeSet<&str> =
         selectors.flat_map(|selector| directory.selected(selector)).map(|config| &*config.key.name).collect();
-    let is_alone =
-        |object: &&&Declared| object.key.kind == Kind::DeploymentConfig && !selected.contains(&*object.key.name);
+    let is_alone = |object: &&&Declared| {
+        object.key.kind == Kind::DeploymentConfig && object.belongs.is_none() && !selected.contains(&*object.key.name)
+    };
     objects.iter().filter(is_alone).copied().collect()
 }
 
@@ -48,16 +49,22 @@ fn shared() -> ServiceName {
 struct Directory<'a> {
     by_label: HashMap<(&'a str, &'a str), Vec<&'a Declared>>,
     readers: HashMap<&'a ObjectKey, Option<&'a ServiceName>>,
+    /// The services of those that are no replication controllers.
+    services: HashMap<&'a str, &'a ServiceName>,
 }
 
 impl<'a> Directory<'a> {
     fn new(objects: &[&'a Declared]) -> Self {
-        let mut directory = Self { by_label: HashMap::new(), readers: HashMap::new() };
-        for config in objects.iter().filter(|object| object.key.kind == Kind::DeploymentConfig) {
+        let mut directory = Self { by_label: HashMap::new(), readers: HashMap::new(), services: HashMap::new() };
+        let configs = || objects.iter().filter(|object| object.key.kind == Kind::DeploymentConfig);
+        let own = configs().filter(|config| config.belongs.is_none());
+        let own = own.filter_map(|config| Some((config.key.name.as_str(), config.links.service.as_ref()?)));
+        directory.services = own.collect();
+        for config in configs() {
             for (key, value) in &config.links.pod_labels {
                 directory.by_label.entry((key, value)).or_default().push(config);
             }
-            let service = config.links.service.as_ref();
+            let service = directory.of_config(config);
             for reference in &config.links.references {
                 let reader = directory.readers.entry(reference).or_insert(service);
                 if *reader != service {
@@ -68,6 +75,12 @@ impl<'a> Directory<'a> {
         directory
     }
 
+    /// What a label or the name says; a replication controller is delivered with the deployment config that deploys it.
+    fn of_config(&self, object: &'a Declared) -> Option<&'a ServiceName> {
+        let leads = object.belongs.as_ref().and_then(|belongs| self.services.get(belongs.to.as_str()).copied());
+        leads.or(object.links.service.as_ref())
+    }
+
     fn of_reader(&self, key: &ObjectKey) -> ServiceName {
         self.readers.get(key).copied().flatten().cloned().unwrap_or_else(shared)
     }
@@ -76,7 +89,7 @@ impl<'a> Directory<'a> {
         if let Some(service) = &object.links.service {
             return service.clone();
         }
-        let mut services = self.selected(&object.links.selector).filter_map(|config| config.links.service.as_ref());
+        let mut services = self.selected(&object.links.selector).filter_map(|config| self.of_config(config));
         let first = services.next();
         match first {
             Some(service) if services.all(|other| other == service) => service.clone(),

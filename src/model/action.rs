@@ -94,6 +94,11 @@ pub enum Effect {
         /// By indicator; what was given stands in the run.
         readings: BTreeMap<String, Reading>,
     },
+    /// A replication controller goes that the version which serves now does not have.
+    Remove {
+        /// Which.
+        config: ConfigKey,
+    },
     /// A deployment ended.
     DeploymentEnded {
         /// Of which deployment config.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::pod::{EnvFrom, EnvVar, PodTemplate, Resources, Scalar};
 use super::trial::{AbParams, BlueGreenParams, CanaryParams, CanaryStep, DEFAULT_KEEP};
@@ -20,6 +21,15 @@ pub const MOST_REPLICAS: u32 = 1000;
 pub const AUTOSCALER: &str = "autoscaler";
 /// Where that is in a deployment config.
 pub const AUTOSCALER_POINTER: &str = "/spec/autoscaler";
+
+/// The field of a spec that says which deployment config deploys a replication controller; no file writes it.
+pub const CONTROLLER_OF: &str = "controllerOf";
+/// Where that is in a replication controller.
+pub const CONTROLLER_OF_POINTER: &str = "/spec/controllerOf";
+/// The field of a spec with the templates of the replication controllers that it deploys; stages write it, and no file.
+pub const CONTROLLERS: &str = "controllers";
+/// Where that is in a deployment config.
+pub const CONTROLLERS_POINTER: &str = "/spec/controllers";
 
 /// `DeploymentConfigSpec`, read from content whose defaults are applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +54,12 @@ pub struct DeploymentConfigSpec {
     pub test: bool,
     /// Nothing starts while this is set.
     pub paused: bool,
+    /// The deployment config that deploys it, if it is a replication controller: then it has no triggers and no strategy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller_of: Option<String>,
+    /// The templates of the replication controllers that it deploys beside its own, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub controllers: BTreeMap<String, Value>,
     /// What every pod looks like.
     pub template: PodTemplate,
 }

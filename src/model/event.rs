@@ -9,7 +9,7 @@ use super::evaluation::Reading;
 use super::ids::{CommitId, PodName, RunId, SinkName};
 use super::outcome::{Outcome, PodOutcome};
 use super::pod::PodResult;
-use super::run::Asked;
+use super::run::{Asked, DeploymentStep, Phase};
 use super::time::Timestamp;
 use super::wanted::Progress;
 
@@ -107,6 +107,39 @@ pub enum Event {
         /// Whether the delivery that brings the pods has changed one of these.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         brought: bool,
+    },
+    /// The deployment that leads this one, which is a replication controller's, has got to a step.
+    Led {
+        /// Which.
+        step: DeploymentStep,
+    },
+    /// The deployment that leads this one has ended, and so does this one.
+    LeaderEnded {
+        /// As what.
+        phase: Phase,
+        /// How.
+        outcome: Outcome,
+        /// What happened, for people.
+        message: String,
+    },
+    /// The deployment of a replication controller that this one leads has done its part of a step.
+    Followed {
+        /// Its name.
+        controller: String,
+        /// Which.
+        step: DeploymentStep,
+    },
+    /// The deployment of a replication controller that this one leads cannot do its part.
+    FollowerFailed {
+        /// Its name.
+        controller: String,
+        /// How that counts.
+        outcome: Outcome,
+        /// Why, for people.
+        message: String,
+        /// Whether it has ended by that.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        has_left: bool,
     },
     /// An executor has begun a task.
     ExecutorStarted {

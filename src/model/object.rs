@@ -16,6 +16,8 @@ pub enum Kind {
     DeploymentConfig,
     /// `apps/v1`: a `DeploymentConfig` in other words. It has the identity of one, so that one takes the other's place.
     Deployment,
+    /// `v1`, where its labels say which `DeploymentConfig` deploys it: one without triggers and strategy, of whose identity it is.
+    ReplicationController,
     /// `v1`.
     Service,
     /// `v1`.
@@ -40,6 +42,7 @@ impl Kind {
         match self {
             Kind::DeploymentConfig => "DeploymentConfig",
             Kind::Deployment => "Deployment",
+            Kind::ReplicationController => "ReplicationController",
             Kind::Service => "Service",
             Kind::ConfigMap => "ConfigMap",
             Kind::Secret => "Secret",
@@ -53,7 +56,12 @@ impl Kind {
 
     /// What people call a deployment config of this kind in commands.
     pub fn target(&self, name: &str) -> String {
-        format!("{}/{name}", if *self == Kind::Deployment { "deploy" } else { "dc" })
+        let word = match self {
+            Kind::Deployment => "deploy",
+            Kind::ReplicationController => "rc",
+            _ => "dc",
+        };
+        format!("{word}/{name}")
     }
 }
 
@@ -63,8 +71,9 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What may stand before the name of a deployment config, as in `dc/web`: as OpenShift and Kubernetes call it and a `Deployment`.
-pub const CONFIG_WORDS: [&str; 8] = [
+/// What may stand before the name of a deployment config, as in `dc/web`: as OpenShift and Kubernetes call it, a `Deployment` and a
+/// `ReplicationController`.
+pub const CONFIG_WORDS: [&str; 11] = [
     "dc",
     "deploymentconfig",
     "deploymentconfigs",
@@ -73,6 +82,9 @@ pub const CONFIG_WORDS: [&str; 8] = [
     "deployment",
     "deployments",
     "deployment.apps",
+    "rc",
+    "replicationcontroller",
+    "replicationcontrollers",
 ];
 
 /// The annotation that says where in an object's content generated values are: JSON pointers, one a line. Whoever shows

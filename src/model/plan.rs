@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::by_digest::ByDigest;
 use super::cause::Cause;
+use super::deployment_config::CONTROLLERS_POINTER;
 use super::ids::{
     CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
 };
@@ -290,16 +291,23 @@ impl Change {
     /// Whether it declares a template without deploying it: for want of a trigger, a person has to.
     pub fn is_not_deployed(&self) -> bool {
         self.key.kind == Kind::DeploymentConfig
+            && !self.is_led()
             && match self.decision {
                 Decision::Create => {
                     let spec = self.object.as_ref().and_then(|object| spec_of(object).ok());
                     !spec.is_some_and(|spec| spec.starts_by_itself())
                 }
                 Decision::Update | Decision::None => {
-                    self.reasons.iter().any(|reason| reason.pointer.starts_with("/spec/template"))
+                    let places = ["/spec/template", CONTROLLERS_POINTER];
+                    self.reasons.iter().any(|reason| places.iter().any(|place| reason.pointer.starts_with(place)))
                 }
                 _ => false,
             }
+    }
+
+    /// Whether it is about a replication controller, which the deployment of its deployment config deploys.
+    pub fn is_led(&self) -> bool {
+        self.kind() == Kind::ReplicationController
     }
 
     /// Whether a `Service` object is there after it, perhaps as it was.

@@ -1,5 +1,6 @@
 //! Runs: executions that are being driven, as values.
 
+mod controllers;
 mod deployer;
 mod executor;
 mod hook;
@@ -21,6 +22,7 @@ use super::project::OnFailure;
 use super::time::Timestamp;
 use super::wanted::Progress;
 
+pub use controllers::{Controlled, Controllers, Leader};
 pub use deployer::{Asked, Deployer};
 pub use executor::{DoneBy, ExecutorRecord, triggered_by};
 pub use hook::HookRecord;
@@ -219,6 +221,12 @@ pub struct DeploymentRun {
     /// Where its deployer is, if it has one of the user's own.
     #[serde(default, skip_serializing_if = "Deployer::is_untouched")]
     pub deployer: Deployer,
+    /// The replication controllers that it deploys beside its own pods.
+    #[serde(default, skip_serializing_if = "Controllers::is_empty")]
+    pub controllers: Controllers,
+    /// The deployment that leads it, if it is a replication controller's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub led_by: Option<Leader>,
     /// Set once it will not complete: how and why.
     pub failure: Option<DeploymentFailure>,
     /// What its project says of deployments that fail.

@@ -325,7 +325,15 @@ impl ConfigState {
 
     /// Whether a declaration equal to the last one needs nothing more.
     pub fn is_settled(&self) -> bool {
-        !self.removed && self.attempted.is_none()
+        !self.removed && self.attempted.is_none() && !self.is_lacking()
+    }
+
+    /// Whether it is a replication controller that does not serve its template: what deploys it has to.
+    fn is_lacking(&self) -> bool {
+        let serving = self.serving.as_ref().map(|serving| &serving.object);
+        serving.is_none_or(|serving| serving.digest != self.object.digest)
+            && self.object.declared_kind() == Kind::ReplicationController
+            && serving.and_then(|serving| serving.template()) != self.object.template()
     }
 
     /// The labels of the pods that are being brought up or serve, as they were declared.
@@ -392,6 +400,7 @@ impl ConfigState {
     pub fn title(&self) -> String {
         let kind = match self.object.declared_kind() {
             Kind::Deployment => "deployment.apps",
+            Kind::ReplicationController => "replicationcontroller",
             _ => "deploymentconfig",
         };
         format!("{kind}/{}", self.key.name)

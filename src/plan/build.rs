@@ -19,7 +19,7 @@ use crate::plan::change::{applied_service, change_of, deleted, unchanged};
 use crate::plan::order::{self as stage_order, Gate};
 use crate::plan::prune::Prune;
 use crate::plan::under_way::UnderWay;
-use crate::plan::{config_change, gate, same_procedure, sequence_for};
+use crate::plan::{config_change, controllers, gate, same_procedure, sequence_for};
 
 /// Which revision is planned, and when.
 #[derive(Clone, Debug)]
@@ -79,7 +79,13 @@ pub fn differing(stage: Option<&StageContent>, applied: &[AppliedDigest]) -> BTr
         EitherOrBoth::Both(object, _) | EitherOrBoth::Left(object) => Some(object.key.clone()),
         EitherOrBoth::Right(row) => Some(row.key.clone()),
     };
-    both.filter_map(key).collect()
+    let mut found: BTreeSet<ObjectKey> = both.filter_map(key).collect();
+    // What deploys a replication controller is looked at with it, and the other way round: they move together.
+    let declared = found.iter().filter_map(|key| stage?.objects.get(key));
+    let related = |object: &Arc<Object>| controllers::leader_of(object).into_iter().chain(controllers::of(object));
+    let related: Vec<ObjectKey> = declared.flat_map(related).collect();
+    found.extend(related);
+    found
 }
 
 /// What a revision would do, compared with what is applied in its stages.
@@ -315,6 +321,7 @@ fn plan_stage<'a>(
         let found = changes.entry(service.clone()).or_default();
         found.extend(overtaken(stage, service, under_way, found, applied));
     }
+    controllers::settle(stage, (applied, differing), &mut changes);
     for (service, why) in applied.never_deployed.iter().filter(|(service, _)| !applied.under_way.contains_key(*service))
     {
         changes.get_mut(service).into_iter().flatten().for_each(|change| leave(change, why));
@@ -346,6 +353,7 @@ fn plan_stage<'a>(
         }
         let runs_again = runs_again.remove(&service);
         let configs = stage.objects.of_service(&service).filter(|object| object.key.kind == Kind::DeploymentConfig);
+        let configs = configs.filter(|object| object.declared_kind() != Kind::ReplicationController);
         let configs = u32::try_from(configs.count()).unwrap_or(u32::MAX);
         services.push(ServicePlan { configs, service, content, previous_stage, changes, runs_again });
     }
@@ -417,7 +425,7 @@ fn order(kind: &Kind) -> u8 {
         Kind::ConfigMap | Kind::Secret | Kind::PersistentVolumeClaim | Kind::ImageStream => 0,
         Kind::Service | Kind::Endpoints => 1,
         Kind::Task | Kind::Other(_) => 2,
-        Kind::DeploymentConfig | Kind::Deployment => 3,
+        Kind::DeploymentConfig | Kind::Deployment | Kind::ReplicationController => 3,
     }
 }
 

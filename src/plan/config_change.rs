@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::model::cause::{Cause, in_words};
-use crate::model::deployment_config::{AUTOSCALER_POINTER, DeploymentConfigSpec};
+use crate::model::deployment_config::{AUTOSCALER_POINTER, CONTROLLERS, CONTROLLERS_POINTER, DeploymentConfigSpec};
 use crate::model::object::{Kind, Object};
 use crate::model::outcome::Status;
 use crate::model::plan::{Change, Decision, Difference, PAUSED, QUARANTINED};
@@ -42,6 +42,9 @@ pub fn decide(declared: &Arc<Object>, applied: Option<&ConfigState>) -> Change {
     let Some(applied) = applied.filter(|applied| !applied.removed) else {
         return first(declared, &spec);
     };
+    if let Some(leader) = &spec.controller_of {
+        return led(leader, declared, &spec, applied);
+    }
     if let Some(cause) = attempted_before(declared, applied) {
         return change(declared, Decision::None, Vec::new(), cause);
     }
@@ -66,7 +69,36 @@ pub fn held_back(change: Change, came_round: Option<&str>) -> Change {
     }
 }
 
+/// A replication controller's template is deployed with that of its deployment config, whose content it is a part of: that one says
+/// whether. What else is declared of it is put on record.
+fn led(leader: &str, declared: &Arc<Object>, spec: &DeploymentConfigSpec, applied: &ConfigState) -> Change {
+    let reasons = differences(declared, spec, applied);
+    if applied.service != declared.service {
+        return change(declared, Decision::Update, reasons, deployed_by(leader));
+    }
+    if !reasons.iter().any(in_template) {
+        let (decision, cause, _) = judge(spec, declared, applied, &reasons);
+        return change(declared, decision, reasons, cause);
+    }
+    match applied.object.digest == declared.digest {
+        true => change(declared, Decision::None, Vec::new(), String::new()),
+        false => change(declared, Decision::Update, reasons, deployed_by(leader)),
+    }
+}
+
+fn deployed_by(leader: &str) -> String {
+    format!("dc/{leader} deploys it")
+}
+
+/// Whether a difference is one of what is deployed: of the template, or of that of a replication controller.
+fn in_template(reason: &Difference) -> bool {
+    [TEMPLATE, CONTROLLERS_POINTER].iter().any(|place| reason.pointer.starts_with(place))
+}
+
 fn first(declared: &Arc<Object>, spec: &DeploymentConfigSpec) -> Change {
+    if let Some(leader) = &spec.controller_of {
+        return change(declared, Decision::Create, Vec::new(), deployed_by(leader));
+    }
     let (decision, cause) = match blocked(spec) {
         Some(cause) => (Decision::Wait, cause),
         None if spec.starts_by_itself() => (Decision::Create, "first deployment".to_owned()),
@@ -98,7 +130,7 @@ fn differences(declared: &Object, spec: &DeploymentConfigSpec, applied: &ConfigS
     reasons.retain(|reason| reason.pointer != REPLICAS || spec.asked_replicas().is_some());
     reasons.iter_mut().for_each(trigger::hide_content);
     // The image itself says it.
-    if reasons.iter().any(|reason| reason.pointer.starts_with(TEMPLATE)) {
+    if reasons.iter().any(in_template) {
         reasons.retain(|reason| !reason.pointer.ends_with("/lastTriggeredImage"));
     }
     reasons
@@ -121,11 +153,13 @@ fn baseline(applied: &ConfigState) -> Value {
     let mut content = applied.object.content.value();
     let serving = applied.serving.as_ref().map(|serving| serving.object.content.value()).unwrap_or_default();
     generated::mark(&mut content, generated::marks(&serving));
-    let serving = serving.pointer(TEMPLATE).cloned();
-    if let Some(spec) = content.get_mut("spec").and_then(Value::as_object_mut) {
+    let deployed = [("template", TEMPLATE), (CONTROLLERS, CONTROLLERS_POINTER)];
+    let deployed = deployed.map(|(field, pointer)| (field, serving.pointer(pointer).cloned()));
+    for (field, serving) in deployed {
+        let Some(spec) = content.get_mut("spec").and_then(Value::as_object_mut) else { break };
         match serving {
-            Some(template) => spec.insert("template".into(), template),
-            None => spec.remove("template"), // nothing serves: any template is a change
+            Some(serving) => spec.insert(field.into(), serving),
+            None => spec.remove(field), // nothing serves: any template is a change
         };
     }
     content
@@ -138,7 +172,6 @@ fn judge(
     reasons: &[Difference],
 ) -> (Decision, String, Vec<Cause>) {
     let without_version = |decision, cause: String| (decision, cause, Vec::new());
-    let in_template = |reason: &Difference| reason.pointer.starts_with(TEMPLATE);
     let is_replicas = |reason: &Difference| reason.pointer == REPLICAS || reason.pointer == AUTOSCALER_POINTER;
     // What its record says already may never have been deployed.
     let is_recorded = applied.attempted.is_none() && applied.object.digest == declared.digest;
@@ -178,7 +211,7 @@ fn left(spec: &DeploymentConfigSpec, declared: &Object) -> String {
 }
 
 /// Why nothing may start now, if so.
-fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
+pub(super) fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
     if spec.paused {
         return Some(PAUSED.into());
     }
@@ -288,6 +321,55 @@ mod tests {
             let pointers: Vec<&str> = change.reasons.iter().map(|reason| &*reason.pointer).collect();
             assert_eq!((change.decision, &*change.cause, &pointers[..]), (decision, cause, reasons));
         }
+    }
+
+    #[test]
+    fn a_replication_controller_is_deployed_by_what_it_belongs_to() {
+        let led = |image: &str, replicas: u32| {
+            let found = object(image, replicas, json!({"controllerOf": "web", "triggers": []}));
+            let mut content = found.content.value();
+            content["kind"] = "ReplicationController".into();
+            Arc::new(Object { content: content.into(), ..Object::clone(&found) })
+        };
+        let old = led("a", 1);
+        let serves = applied(&old, Some(version(1, &old)), None);
+        let failed = Attempt { version: version(2, &led("b", 1)), run: RunId::new("s1"), outcome: Some(Outcome::FAIL) };
+        let went_back = applied(&led("b", 1), Some(version(1, &old)), Some(failed));
+        let by_it = "dc/web deploys it";
+        for (applied, declared, expected, cause) in [
+            (None, &old, Decision::Create, by_it),
+            (Some(&serves), &old, Decision::None, ""),
+            (Some(&serves), &led("b", 1), Decision::Update, by_it),
+            (Some(&serves), &led("b", 3), Decision::Update, by_it),
+            (Some(&serves), &led("a", 3), Decision::Scale, "only replicas differ"),
+            (Some(&went_back), &led("b", 1), Decision::None, ""),
+            (Some(&went_back), &led("c", 1), Decision::Update, by_it),
+            (Some(&went_back), &old, Decision::Update, "restored: equal to what serves"),
+        ] {
+            let change = decide(declared, applied);
+            assert_eq!((change.decision, &*change.cause), (expected, cause), "{:?}", declared.content);
+            assert!(!change.starts_deployment() && !change.is_not_deployed(), "{:?}", declared.content);
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_a_deployment_config_is_a_part_of_what_it_deploys() {
+        let with = |controllers: Value| object("a", 1, json!({"controllers": controllers}));
+        let template = |image: &str| json!({"spec": {"containers": [{"name": "web", "image": image}]}});
+        let old = with(json!({"east": template("a"), "west": template("a")}));
+        let serves = applied(&old, Some(version(1, &old)), None);
+        let image = "/spec/controllers/east/spec/containers/0/image";
+        for (controllers, pointer) in [
+            (json!({"east": template("b"), "west": template("a")}), image),
+            (json!({"east": template("a"), "west": template("a"), "north": template("a")}), "/spec/controllers/north"),
+            (json!({"east": template("a")}), "/spec/controllers/west"),
+        ] {
+            let change = decide(&with(controllers), Some(&serves));
+            assert_eq!((change.decision, &*change.cause), (Decision::Deploy, "config change"), "{pointer}");
+            let pointers: Vec<&str> = change.reasons.iter().map(|reason| &*reason.pointer).collect();
+            assert_eq!(pointers, [pointer]);
+        }
+        assert_eq!(decide(&old, Some(&serves)).decision, Decision::None);
     }
 
     #[test]

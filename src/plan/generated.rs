@@ -9,9 +9,14 @@ use crate::model::plan::Difference;
 const SEAL: char = '\0';
 
 /// Where in an object's content generated values are, one JSON pointer a line; empty where there are none.
-pub(super) fn marks(content: &Value) -> &str {
+pub fn marks(content: &Value) -> &str {
     let annotations = content.get("metadata").and_then(|metadata| metadata.get("annotations"));
     annotations.and_then(|annotations| annotations.get(GENERATED)).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Content that says of nothing but where it has generated values.
+pub fn marking(pointers: &str) -> Value {
+    serde_json::json!({"metadata": {"annotations": {GENERATED: pointers}}})
 }
 
 /// Marks what the other object has marked too.

@@ -7,6 +7,7 @@ pub mod assumed;
 pub mod build;
 pub mod change;
 pub mod config_change;
+pub mod controllers;
 pub mod diff;
 pub mod gate;
 pub mod generated;

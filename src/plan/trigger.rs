@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use crate::model::cause::Cause;
-use crate::model::deployment_config::{DeploymentConfigSpec, ImageChangeParams, ImageReference};
+use crate::model::deployment_config::{CONTROLLERS_POINTER, DeploymentConfigSpec, ImageChangeParams, ImageReference};
 use crate::model::object::CONTENT;
 use crate::model::plan::Difference;
 use crate::model::pod::Container;
@@ -21,7 +21,9 @@ pub(super) fn causes(spec: &DeploymentConfigSpec, applied: &ConfigState, reasons
         return Vec::new();
     }
     let images = Images::of(spec, applied);
-    let by_config = |reason: &Difference| reason.pointer.starts_with(TEMPLATE) && !images.brought(reason);
+    let is_deployed =
+        |reason: &Difference| [TEMPLATE, CONTROLLERS_POINTER].iter().any(|place| reason.pointer.starts_with(place));
+    let by_config = |reason: &Difference| is_deployed(reason) && !images.brought(reason);
     let config = spec.has_config_change_trigger() && reasons.iter().any(|it| by_config(it) && !is_content(it));
     let content = reasons.iter().any(is_content);
     let changed = images.changed();

@@ -211,3 +211,75 @@ reach half
     world.status(&commit, "launchway/default", "success");
     assert_eq!(pods(&world), ["web-2-", "web-2-"]);
 }
+
+/// A replication controller of a region that `web` deploys.
+fn region(name: &str, version: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ReplicationController\nmetadata:\n  name: {name}\n  labels: \
+         {{openshift.io/deployment-config.name: web}}\nspec:\n  replicas: 2\n  template:\n    metadata: {{labels: {{region: \
+         {name}}}}}\n    spec:\n      terminationGracePeriodSeconds: 1\n      containers: [{{name: main, image: host, command: \
+         [sh, -c, 'echo {version}; exec sleep 1000']}}]\n"
+    )
+}
+
+#[test]
+fn a_deployer_goes_through_regions_while_the_daemon_is_killed_and_all_go_back_where_one_fails() {
+    let world = World::new(&[]);
+    std::fs::write(world.git.path("go"), "").unwrap();
+    world.start();
+    let each = |asks: &str| {
+        let script =
+            format!("for region in east west; do\n{asks}\ndone\napi /scale '{{\"new\": 2}}' > /dev/null; settled");
+        server(&world, "one", &script, "type: Custom")
+    };
+    let web = each("api /scale '{\"controller\": \"'$region'\", \"new\": 2}' > /dev/null || exit\nsettled");
+    let files = [
+        ("web.yaml", &*web),
+        ("east.yaml", &*region("east", "a")),
+        ("west.yaml", &*region("west", "a")),
+        ("service.yaml", SERVICE),
+    ];
+    world.deploy(&files, "success");
+    assert_eq!(pods(&world), ["east-1-", "east-1-", "web-1-", "web-1-", "west-1-", "west-1-"]);
+    // One region changes; the daemon dies half-way.
+    let half_way = r#"
+api | tee HERE/record > /dev/null
+api /scale '{"controller": "west", "new": 1}' > HERE/west
+api /scale '{"controller": "east", "new": 1, "old": 1}' > /dev/null || exit
+settled
+reach one
+api /scale '{"controller": "east", "new": 2, "old": 0}' > /dev/null || exit
+settled
+"#;
+    assert_eq!(server(&world, "one", half_way, "type: Custom"), web, "only its script changes");
+    let commit = world.git.push_files(&[("east.yaml", &region("east", "b"))]);
+    reached(&world, "one");
+    let there = pods(&world);
+    assert_eq!(there, ["east-1-", "east-2-", "web-1-", "web-1-", "web-2-deploy", "west-1-", "west-1-"]);
+    world.kill();
+    go_on(&world, "one");
+    world.start();
+    world.status(&commit, "launchway/default", "success");
+    assert_eq!(pods(&world), ["east-2-", "east-2-", "web-2-", "web-2-", "west-1-", "west-1-"]);
+    let contexts: Vec<String> = world.notes(&commit).into_keys().collect();
+    assert!(contexts.iter().all(|context| !context.contains("east")), "{contexts:?}");
+    let record: serde_json::Value = serde_json::from_str(&world.lines("record").concat()).unwrap();
+    let told = |index: usize| (&record["controllers"][index]["name"], &record["controllers"][index]["isNew"]);
+    assert_eq!((told(0), told(1)), ((&"east".into(), &true.into()), (&"west".into(), &false.into())));
+    assert!(world.lines("west").concat().contains("stays at version 1"), "{:?}", world.lines("west"));
+    let described = world.tell(&["describe", "dc/web"]);
+    assert!(described.contains("Controllers") && !described.contains("sleep 1000"), "{described}");
+    let columns = |name: &str| described.lines().find(|line| line.trim_start().starts_with(name)).map(str::to_owned);
+    let row: Vec<String> = columns("east").unwrap().split_whitespace().map(str::to_owned).collect();
+    assert_eq!(row, ["east", "2", "2", "2", "2", "2", "Complete"], "{described}");
+    assert!(world.tell(&["describe", "rc/east"]).contains("dc/web"));
+    assert!(world.tell(&["get", "dc"]).contains("dc/web"));
+    // Both change, and the second one fails: all go back.
+    let fails = "api /scale '{\"controller\": \"east\", \"new\": 2, \"old\": 0}' > /dev/null || exit\nsettled\nexit 69";
+    server(&world, "one", fails, "type: Custom");
+    let commit = world.git.push_files(&[("east.yaml", &region("east", "c")), ("west.yaml", &region("west", "c"))]);
+    world.status(&commit, "launchway/default", "failure");
+    assert_eq!(pods(&world), ["east-2-", "east-2-", "web-2-", "web-2-", "west-1-", "west-1-"]);
+    world.tell(&["scale", "rc/east", "--replicas", "1"]);
+    eventually("one pod", || pods(&world).iter().filter(|pod| *pod == "east-2-").count() == 1);
+}

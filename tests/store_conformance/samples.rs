@@ -106,6 +106,8 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         waits: Default::default(),
         promoted: None,
         deployer: Default::default(),
+        controllers: Default::default(),
+        led_by: None,
         failure: None,
         on_failure: OnFailure::default(),
         created_at: at(0),

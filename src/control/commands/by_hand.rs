@@ -124,7 +124,7 @@ pub async fn promote(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u3
 /// # Errors
 /// If it is not, or it may not ask for that.
 pub async fn deployer_asks(driver: &Driver, run: &RunId, pod: &PodName, ask: Ask) -> Result<u64> {
-    driver.decide(|transition| deployer::ask(transition, run, pod, ask)).await
+    driver.decide(|transition| deployer::ask(transition, run, pod, &ask)).await
 }
 
 /// Puts on record who ran a command beside the processes of a pod.

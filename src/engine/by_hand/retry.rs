@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    config_state, refuse_if_down, refuse_if_let_pass_no_more, refuse_if_queued, refuse_if_waiting, way_out,
-    with_way_out,
+    refuse_if_down, refuse_if_let_pass_no_more, refuse_if_queued, refuse_if_waiting, rolled_out, way_out, with_way_out,
 };
 use crate::engine::deployment::apply;
 use crate::engine::holds;
@@ -27,7 +26,7 @@ use crate::plan::{delivery_procedure, same_procedure};
 /// # Errors
 /// If the latest version did not fail, or what is declared now waits for something.
 pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
-    let state = config_state(transition.records, config)?;
+    let state = rolled_out(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
     if state.spec().is_ok_and(|spec| spec.paused) {
         return Err(Failure::stalled(format!("unable to retry paused deployment config `{}`", config.name)).into());
@@ -180,7 +179,8 @@ fn failed(
     change: &Change,
     (cause, by): (&str, &str),
 ) -> Result<Option<Change>, Undecided> {
-    let Some(object) = change.object.as_ref().filter(|_| change.key.kind == Kind::DeploymentConfig) else {
+    let Some(object) = change.object.as_ref().filter(|_| change.key.kind == Kind::DeploymentConfig && !change.is_led())
+    else {
         return Ok(None);
     };
     let state = records.configs.get(&delivery.service.config(&change.key.name))?;

@@ -1,7 +1,7 @@
 //! What people do with a rollout that waits, and with what stands beside the version that serves.
 
 use super::pause::resumed;
-use super::{config_state, deployment, ends_it, holder, refuse_if_down};
+use super::{deployment, ends_it, holder, refuse_if_down, rolled_out};
 use crate::engine::deployment::beside;
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
@@ -32,7 +32,7 @@ pub struct Resumed {
 /// # Errors
 /// If there is no such deployment config.
 pub fn pause(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<bool, Undecided> {
-    let state = config_state(transition.records, config)?;
+    let state = rolled_out(transition.records, config)?;
     if !pauses(transition.records, &state)?.is_empty() {
         return Ok(false);
     }
@@ -72,7 +72,7 @@ pub fn resume(
     declaring: Option<&RepositoryName>,
     by: &str,
 ) -> Result<Resumed, Undecided> {
-    let state = config_state(transition.records, config)?;
+    let state = rolled_out(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
     let placed = pauses(transition.records, &state)?;
     let is_file_paused = is_paused_by_file(transition.records, &state)?;
@@ -136,7 +136,7 @@ fn stopped_by(records: &Records, hold: &Hold) -> Result<Vec<RunId>, Undecided> {
 /// # Errors
 /// If there is no such deployment config, something holds it, or there is nothing to promote.
 pub fn promote(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
-    let state = config_state(transition.records, config)?;
+    let state = rolled_out(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
     holds::refuse(transition.records, &state.service_key())?;
     let event = Event::Promoted { by: by.to_owned() };

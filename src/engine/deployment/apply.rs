@@ -21,6 +21,7 @@ use crate::model::transaction::ObjectPlace;
 use crate::model::wanted::{Progress, Wanted};
 
 mod again;
+mod controllers;
 mod object;
 
 pub use again::decide_again;
@@ -109,7 +110,10 @@ pub(in crate::engine) fn change(transition: &mut Transition<'_>, by: &RunId, cha
     }
     let records = &mut *transition.records;
     match (&change.key.kind, change.decision, &change.object) {
-        (Kind::DeploymentConfig, Decision::Delete, _) => remove_config(records, &run.service.config(&change.key.name)),
+        (Kind::DeploymentConfig, Decision::Delete, _) => {
+            let key = run.service.config(&change.key.name);
+            if controllers::stays(records, &run, &key)? { Ok(()) } else { remove_config(records, &key) }
+        }
         (Kind::DeploymentConfig, Decision::Create | Decision::Update | Decision::Scale, Some(object)) => {
             declare_config(transition, &run, object)
         }
@@ -123,7 +127,7 @@ pub(in crate::engine) fn change(transition: &mut Transition<'_>, by: &RunId, cha
 }
 
 /// It stays until its pods are gone.
-fn remove_config(records: &mut Records, key: &ConfigKey) -> Result<(), Undecided> {
+pub(in crate::engine) fn remove_config(records: &mut Records, key: &ConfigKey) -> Result<(), Undecided> {
     if let Some(state) = records.configs.get_mut(key)? {
         state.removed = true;
         state.serving = None;
@@ -332,10 +336,17 @@ pub(in crate::engine) fn start_deployment(
         transition.records.repositories.get(&parent.repository)?.map(|it| it.on_failure).unwrap_or_default();
     let (newest, now) = (newest_version(transition.records, &key)?, transition.now);
     quarantine::keep(transition.records, &key, &object.digest, now)?;
+    let go = controllers::superfluous(transition.records, &key, &spec)?;
+    let all_serve = controllers::all_serve(transition.records, &key, &spec)?;
     let state = config_or_new(transition.records, &parent, &object)?;
     let by_hand = change.is_by_hand();
-    if let Some(serving) = state.serving.as_ref().filter(|it| it.object.digest == object.digest && !by_hand) {
+    if let Some(serving) =
+        state.serving.as_ref().filter(|it| it.object.digest == object.digest && !by_hand && all_serve)
+    {
         let deployment = key.deployment(serving.number);
+        for name in go {
+            remove_config(transition.records, &ConfigKey { name, ..key.clone() })?;
+        }
         serves_already(transition, by, &key, deployment);
         return Ok(());
     }
@@ -349,6 +360,8 @@ pub(in crate::engine) fn start_deployment(
     let replicas = state.replicas(&spec);
     let fresh = deployment_run(&parent, change, (key, number), (object, spec), previous, now);
     let fresh = DeploymentRun { replicas, on_failure, ..fresh };
+    let controllers = controllers::start(transition, (&parent, change), &fresh, go)?;
+    let fresh = DeploymentRun { controllers, ..fresh };
     begin(transition, by, fresh)
 }
 
@@ -463,6 +476,8 @@ fn deployment_run(
         waits: Waits::default(),
         promoted: None,
         deployer: Deployer::default(),
+        controllers: Default::default(),
+        led_by: None,
         failure: None,
         on_failure: Default::default(),
         created_at: now,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::deployment::observed::{Count, Observed};
-use crate::engine::records::Undecided;
+use crate::engine::records::{Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::deployment_config::{CustomParams, HookPoint, StrategyKind};
@@ -135,11 +135,13 @@ pub fn with_reason(told: String, outcome: &PodOutcome) -> String {
 }
 
 /// What a deployer may ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ask {
     /// So many pods, at once; what is absent stays as it is.
     Scale {
+        /// Of which replication controller of the deployment; of its own pods, if absent.
+        controller: Option<String>,
         /// Of the new version.
         new: Option<u32>,
         /// Of the one that served before.
@@ -156,12 +158,17 @@ pub enum Ask {
 ///
 /// # Errors
 /// If its deployment is no longer its own, or it may not ask for that.
-pub fn ask(transition: &mut Transition<'_>, id: &RunId, pod: &PodName, ask: Ask) -> Result<u64, Undecided> {
+pub fn ask(transition: &mut Transition<'_>, id: &RunId, pod: &PodName, ask: &Ask) -> Result<u64, Undecided> {
     let found = match transition.records.runs.get(id)? {
         Some(Run::Deployment(run)) => is_at_work(run, pod).then(|| (**run).clone()),
         Some(Run::Sequence(_)) | None => None,
     };
-    let Some(mut run) = found else { return Err(over().into()) };
+    let Some(leader) = found else { return Err(over().into()) };
+    refuse_for_now(&leader)?;
+    let mut run = match ask {
+        Ask::Scale { controller: Some(name), .. } => follower(transition.records, &leader, name)?,
+        _ => leader,
+    };
     let state = transition.records.configs.get(&run.config)?;
     let replicas = state.map_or(run.replicas, |state| state.wanted.replicas); // a person may have scaled it
     run.replicas = replicas;
@@ -169,8 +176,29 @@ pub fn ask(transition: &mut Transition<'_>, id: &RunId, pod: &PodName, ask: Ask)
     if run.deployer.asked == Some(asked) && run.deployer.stalled.is_empty() {
         return Ok(run.generation);
     }
-    transition.tell(id.clone(), Event::DeployerAsked { pod: pod.clone(), asked, replicas });
+    transition.tell(run.id.clone(), Event::DeployerAsked { pod: pod.clone(), asked, replicas });
     Ok(run.generation + 1)
+}
+
+/// The deployment of a replication controller that follows another.
+fn follower(records: &Records, leader: &DeploymentRun, name: &str) -> Result<DeploymentRun, Undecided> {
+    let Some(controlled) = leader.controllers.all.iter().find(|it| it.name == name) else {
+        let known: Vec<&str> = leader.controllers.all.iter().map(|it| it.name.as_str()).collect();
+        let message = format!("dc/{} deploys no controller `{name}`", leader.config.name);
+        let failure = Failure::stalled(message).malformed();
+        return Err(match known.is_empty() {
+            true => failure.into(),
+            false => failure.hint(format!("it deploys {}", known.join(", "))).into(),
+        });
+    };
+    if !controlled.is_new {
+        let message = format!("`{name}` stays at version {}: nothing of it is exchanged", controlled.version);
+        return Err(Failure::stalled(message).hint("`isNew` tells which controllers get a new version").into());
+    }
+    match records.runs.get(&leader.deployment_of(controlled))? {
+        Some(Run::Deployment(run)) if run.ended_at.is_none() && !controlled.has_left => Ok((**run).clone()),
+        _ => Err(over().into()),
+    }
 }
 
 /// Whether a pod is the deployer of a deployment, and has not ended.
@@ -188,8 +216,8 @@ fn over() -> Failure {
     Failure::stalled("this deployment is not in the hands of its deployer any more")
 }
 
-/// What comes of what a deployer asks for, or why it may not have that.
-fn judge(run: &DeploymentRun, ask: Ask) -> Result<Asked, Failure> {
+/// Why a deployer may have nothing now, if so.
+fn refuse_for_now(run: &DeploymentRun) -> Result<(), Failure> {
     if let Some(failure) = &run.failure {
         return Err(Failure::stalled(format!("it is being given up: {}", failure.message)));
     }
@@ -198,17 +226,23 @@ fn judge(run: &DeploymentRun, ask: Ask) -> Result<Asked, Failure> {
         let hint = format!("ask again later: `launchway rollout resume {target} -s {stage}` lets it go on");
         return Err(Failure::stalled(format!("paused by {by}")).hint(hint));
     }
+    Ok(())
+}
+
+/// What comes of what a deployer asks for, or why it may not have that.
+fn judge(run: &DeploymentRun, ask: &Ask) -> Result<Asked, Failure> {
+    refuse_for_now(run)?;
     if run.deployer.asks >= MOST_ASKS {
         let message = format!("this deployer has asked {MOST_ASKS} times, and may not any more");
         return Err(Failure::stalled(message).hint("what is there stays until it ends"));
     }
-    let is_custom = run.spec.strategy.kind == StrategyKind::Custom;
-    match ask {
+    let is_custom = run.led_by.is_some() || run.spec.strategy.kind == StrategyKind::Custom;
+    match *ask {
         Ask::Scale { .. } if !is_custom => Err(Failure::stalled("pods are exchanged by the strategy here")
             .hint("ask for `rollout` until so many percent, or declare `type: Custom`")),
         Ask::Until { .. } if is_custom => Err(Failure::stalled("the strategy Custom exchanges no pods by itself")
             .hint("ask for `scale`, or declare `type: Rolling` or `Recreate`")),
-        Ask::Scale { new, old } => {
+        Ask::Scale { new, old, .. } => {
             let (new_before, old_before) = match run.deployer.asked {
                 Some(Asked::Scale { new, old }) => (new, old),
                 Some(Asked::Until { .. }) | None => (0, None),

@@ -20,6 +20,7 @@ use crate::model::run::{DeploymentFailure, DeploymentRun, DeploymentStep, HookRe
 use crate::model::time::Timestamp;
 use crate::model::wanted::{Progress, Wanted};
 
+mod controllers;
 mod deployer;
 mod wait;
 
@@ -36,7 +37,9 @@ pub fn begin(run: &DeploymentRun, now: Timestamp) -> (DeploymentRun, Decided) {
     step.run.step = DeploymentStep::Prepare;
     step.run.phase = Phase::New;
     step.decided.effects.push(Effect::Own { config: run.config.clone(), by: run.id.clone() });
-    step.set_timer(Timer::Deadline, run.spec.strategy.active_deadline());
+    if run.led_by.is_none() {
+        step.set_timer(Timer::Deadline, run.spec.strategy.active_deadline());
+    }
     step.decided.actions.push(prepare(run));
     (step.run, step.decided)
 }
@@ -58,6 +61,10 @@ pub fn step(run: &DeploymentRun, event: &Event, now: Timestamp) -> (DeploymentRu
 impl Step {
     fn take(&mut self, event: &Event) {
         use DeploymentStep as At;
+        let is_done = if self.run.led_by.is_some() { self.follow(event) } else { self.lead(event) };
+        if is_done {
+            return;
+        }
         match (self.run.step, event) {
             (At::Prepare, Event::Prepared) => match self.run.spec.not_carried_out() {
                 Some(what) => self.fail(Outcome::FAIL, what),
@@ -74,7 +81,7 @@ impl Step {
             (_, Event::Timer { timer: Timer::Retry }) if self.point().is_some() => self.retry_hook(),
             (_, Event::Timer { timer: Timer::Delay }) => self.pause_is_over(),
             (_, Event::Paused { by }) => self.pause(by),
-            (_, Event::Resumed { .. }) => self.resume(),
+            (_, Event::Resumed { by }) => self.resume(by),
             (_, Event::Promoted { .. }) => self.promote(),
             (_, Event::Served { generation, progress, converged, problem, not_listening, brought })
                 if self.hears_of_pods() && *generation == self.run.generation =>
@@ -87,11 +94,10 @@ impl Step {
                 self.run.not_listening = if stays { not_listening.to_owned() } else { String::new() };
                 self.served(*progress, *converged && not_listening.is_empty());
             }
-            (At::Rollout, Event::Timer { timer: Timer::Progress | Timer::Deadline })
-                if !self.run.not_listening.is_empty() =>
+            (At::Rollout, Event::Timer { timer: timer @ (Timer::Progress | Timer::Deadline) })
+                if !self.run.not_listening.is_empty() && (*timer == Timer::Progress || self.all_followed()) =>
             {
-                self.clear_timer(Timer::Progress);
-                self.go_on(); // what served before would not be reached either
+                self.go_on_together(); // what served before would not be reached either
             }
             (At::Restore, Event::Timer { timer: Timer::Progress }) => self.end(),
             (At::Restore, Event::Cancel { .. } | Event::Timer { .. }) => {}
@@ -123,12 +129,17 @@ impl Step {
     }
 
     fn stands_still(&mut self) {
-        let waited = policy::format_duration(self.run.spec.strategy.timeout());
+        let message = self.no_progress();
+        self.fail(Outcome::FAIL, message);
+    }
+
+    fn no_progress(&self) -> String {
+        let waited = policy::format_duration(self.run.timeout());
         let Progress { available, old, .. } = self.run.progress;
         let wanted = self.wanted_pods();
         let message =
             format!("no progress for {waited}: {available} of {wanted} new pods available, {old} old ones left");
-        self.fail(Outcome::FAIL, self.because(message));
+        self.because(message)
     }
 
     /// How many pods of its version are to be there in its step.
@@ -162,8 +173,15 @@ impl Step {
             At::Pre | At::Mid | At::Trial { part: TrialPart::Analysis, .. } => self.start_hook(),
             At::Trial { part: TrialPart::Weight, .. } => self.exchange(),
             At::Trial { step, part: TrialPart::Pause } => self.begin_pause(step),
-            At::Deployer => self.deploy(),
-            At::ScaleDown | At::FirstPod | At::Rollout | At::Restore => self.exchange(),
+            At::Deployer => {
+                self.deploy();
+                self.call_followers();
+            }
+            At::ScaleDown | At::FirstPod => self.exchange(),
+            At::Rollout | At::Restore => {
+                self.exchange();
+                self.call_followers();
+            }
             At::Post => {
                 if self.hook().is_some() {
                     self.want(); // what was brought up is what serves now
@@ -177,11 +195,12 @@ impl Step {
     /// Pods of one version take the place of another's, within the time that this may take without progress.
     fn exchange(&mut self) {
         self.run.progress = Progress::default();
+        self.run.controllers.waited_at = None;
         if self.run.phase == Phase::New {
             self.run.phase = Phase::Pending;
         }
         self.want();
-        self.set_timer(Timer::Progress, self.run.spec.strategy.timeout());
+        self.set_timer(Timer::Progress, self.run.timeout());
     }
 
     fn want(&mut self) {
@@ -204,14 +223,15 @@ impl Step {
         }
         if progress != self.run.progress {
             self.run.progress = progress;
-            self.set_timer(Timer::Progress, self.run.spec.strategy.timeout());
+            self.set_timer(Timer::Progress, self.run.timeout());
         }
         if self.run.phase == Phase::Pending && progress.updated > 0 {
             self.run.phase = Phase::Running;
         }
-        if converged {
-            self.clear_timer(Timer::Progress);
-            self.go_on();
+        if converged && self.run.led_by.is_some() {
+            self.has_followed();
+        } else if converged {
+            self.go_on_together();
         }
     }
 
@@ -392,7 +412,10 @@ impl Step {
         let parent = run.parent.clone();
         let outcome = if phase == Phase::Complete { Outcome::PASS } else { outcome };
         self.decided.effects.push(Effect::DeploymentEnded { config, by, version, outcome });
-        self.decided.effects.push(Effect::Tell { run: parent, event: told });
+        self.end_controllers(outcome);
+        if self.run.led_by.is_none() {
+            self.decided.effects.push(Effect::Tell { run: parent, event: told });
+        }
         if self.run.waits.until.is_some() {
             self.clear_timer(Timer::Delay);
         }

@@ -38,6 +38,7 @@ fn failed<'a>(state: &'a ConfigState, other: &Digest) -> Option<&'a Attempt> {
 fn why_rolled_back(run: &DeploymentRun) -> Option<String> {
     let failure = run.failure.as_ref().filter(|failure| failure.outcome == Outcome::FAIL)?;
     let is_its = failure.step > DeploymentStep::Pre && run.on_failure.is_automatic() && !run.is_rollback;
+    let is_its = is_its && run.led_by.is_none(); // what leads it is quarantined
     is_its.then(|| format!("version {} failed: {}", run.version, failure.message))
 }
 

@@ -11,7 +11,9 @@ use crate::model::wanted::{Pace, Portion, Target};
 pub fn next_step(run: &DeploymentRun, step: DeploymentStep) -> DeploymentStep {
     match step {
         DeploymentStep::Prepare => DeploymentStep::Pre,
-        DeploymentStep::Pre if run.spec.strategy.deployer().is_some() => DeploymentStep::Deployer,
+        DeploymentStep::Pre if run.spec.strategy.deployer().is_some() || run.led_by.is_some() => {
+            DeploymentStep::Deployer
+        }
         DeploymentStep::Pre | DeploymentStep::Deployer => exchange_begins(run),
         DeploymentStep::Trial { step, part: TrialPart::Weight } if pauses(run, step) => {
             DeploymentStep::Trial { step, part: TrialPart::Pause }

@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::by_hand::{config_state, deployment};
+use crate::engine::by_hand::{deployment, rolled_out};
 use crate::engine::records::{Records, Undecided};
 use crate::engine::rollback::start::{Part, judge, planned};
 use crate::engine::rollback::{RolledBack, Started, target};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::action::Action;
+use crate::model::deployment_config::CONTROLLERS_POINTER;
 use crate::model::hold::{HoldKind, ProjectHolds};
 use crate::model::ids::{CommitId, ConfigKey, HoldId, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
@@ -99,7 +100,10 @@ pub fn fulfilled(state: &RepositoryState, project: &Project, holds: &ProjectHold
     let is_said = |service: &ServiceKey| {
         let Some(stage) = project.stage(&service.stage) else { return false };
         let objects = stage.objects.of_service(&service.service);
-        let mut configs = objects.filter(|object| object.key.kind == Kind::DeploymentConfig).peekable();
+        let is_member = |object: &&Arc<Object>| {
+            object.key.kind == Kind::DeploymentConfig && object.declared_kind() != Kind::ReplicationController
+        };
+        let mut configs = objects.filter(is_member).peekable();
         let is_merged = |name: &str| merged.iter().any(|config| config.name == name && config.stage == service.stage);
         configs.peek().is_some() && configs.all(|config| is_merged(&config.key.name))
     };
@@ -251,7 +255,7 @@ fn name(known: &[Proposal], members: &[Proposed]) -> String {
 }
 
 fn part(records: &Records, asked: &Rollback, project: &Project) -> Result<Part, Undecided> {
-    let state = config_state(records, &asked.config)?;
+    let state = rolled_out(records, &asked.config)?;
     let config = &asked.config;
     let name = &config.name;
     if asked.parts != RollbackParts::ALL {
@@ -277,6 +281,7 @@ fn part(records: &Records, asked: &Rollback, project: &Project) -> Result<Part, 
     };
     let gone = || Failure::stalled(format!("version {number} of `{name}` is not in the history any more"));
     let earlier = deployment(records, config, number)?.ok_or_else(gone)?;
+    refuse_with_controllers(config, [&says, &earlier.object])?;
     if earlier.object.digest == says.digest {
         return Ok(Part::Stays(format!("Git says already what version {number} of `{name}` was")));
     }
@@ -291,6 +296,19 @@ fn part(records: &Records, asked: &Rollback, project: &Project) -> Result<Part, 
         cause: String::new(),
         state: as_git_says(state, says),
     })))
+}
+
+/// Its replication controllers stand in files of their own, of which only some may have changed: nobody but a person can tell which
+/// of them are to come back.
+fn refuse_with_controllers(config: &ConfigKey, versions: [&Object; 2]) -> Result<(), Failure> {
+    if versions.iter().all(|object| object.content.at(CONTROLLERS_POINTER).is_none()) {
+        return Ok(());
+    }
+    let name = &config.name;
+    let message = format!("a pull request does not restore the files of the replication controllers of dc/{name}");
+    let hint =
+        format!("`launchway rollback dc/{name} -s {}` takes them back at once; revert the commit in Git", config.stage);
+    Err(Failure::stalled(message).hint(hint))
 }
 
 /// A deployment config as if what Git says served.

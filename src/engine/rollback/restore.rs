@@ -5,7 +5,7 @@
 //! |---|---|
 //! | kind and API version, name, triggers, and everything that is not below | nothing |
 //! | labels, strategy | the configuration |
-//! | template, number of pods, selector | the application |
+//! | template and those of its replication controllers, number of pods, selector | the application |
 //!
 //! How many pods there are does not come back where an autoscaler says it. Triggers are the one deviation: the proposal has
 //! them set to "non-auto" or suspended by a switch for all of them; they stay as they are, and the hold of the rollback is
@@ -17,13 +17,13 @@ use serde_json::{Map, Value};
 
 use crate::manifest::digest;
 use crate::manifest::metadata::SERVICE_LABEL;
-use crate::model::deployment_config::{AUTOSCALER, AUTOSCALER_POINTER};
+use crate::model::deployment_config::{AUTOSCALER, AUTOSCALER_POINTER, CONTROLLERS};
 use crate::model::object::Object;
 use crate::model::rollback::RollbackParts;
 use crate::plan::generated;
 
 /// What belongs to the application, below `spec`.
-const APPLICATION: [&str; 4] = ["template", "replicas", "selector", "selectorExpressions"];
+const APPLICATION: [&str; 5] = ["template", CONTROLLERS, "replicas", "selector", "selectorExpressions"];
 
 /// What is declared now, with parts of an earlier version.
 pub(super) fn restore(now: &Object, earlier: &Object, parts: RollbackParts) -> Object {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::engine::by_hand::{ByHand, by_hand, config_state, deployment, refuse_if_down};
+use crate::engine::by_hand::{ByHand, by_hand, deployment, refuse_if_down, rolled_out};
 use crate::engine::holds;
 use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::rollback::{give_way, hand_over_to_beside, refuse_if_paused, restore, target};
@@ -120,7 +120,7 @@ pub(super) fn judge(
 
 fn part(records: &Records, asked: &Rollback, by: &str) -> Result<Part, Undecided> {
     let Rollback { config, to, parts, notes, .. } = asked;
-    let state = config_state(records, config)?;
+    let state = rolled_out(records, config)?;
     refuse_if_down(records, &state)?;
     refuse_if_paused(&state)?;
     holds::refuse_by_a_persons(records, &state.service_key())?;

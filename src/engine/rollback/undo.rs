@@ -1,12 +1,13 @@
 //! `rollout undo`: the template of an earlier version, and nothing else of it.
 
-use crate::engine::by_hand::{ByHand, by_hand, config_state, deployment, refuse_if_down};
+use crate::engine::by_hand::{ByHand, by_hand, deployment, refuse_if_down, rolled_out};
 use crate::engine::holds;
 use crate::engine::records::Undecided;
 use crate::engine::rollback::{give_way, hand_over_to_beside, refuse_if_paused, target};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::manifest::digest;
+use crate::model::deployment_config::{CONTROLLERS, CONTROLLERS_POINTER};
 use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::ids::ConfigKey;
 use crate::model::object::Object;
@@ -20,7 +21,7 @@ use crate::plan::generated;
 /// # Errors
 /// If there is no such version.
 pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32, Undecided> {
-    let state = config_state(transition.records, config)?;
+    let state = rolled_out(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
     refuse_if_paused(&state)?;
     let target = match to {
@@ -37,6 +38,10 @@ pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>
     let mut content = object.content.value();
     if let Some(spec) = content.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
         spec.insert("template".into(), template);
+        match earlier.object.content.at(CONTROLLERS_POINTER) {
+            Some(controllers) => spec.insert(CONTROLLERS.to_owned(), controllers),
+            None => spec.remove(CONTROLLERS),
+        };
     }
     generated::mark_as_in(&mut content, &earlier.object.content.value());
     digest::exchange(&mut object, content);

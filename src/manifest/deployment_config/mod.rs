@@ -15,7 +15,7 @@ use super::shape::deployment_config::DEPLOYMENT_CONFIG;
 use super::shape::{Strictness, check};
 use super::stage_context::{Runtime, Terms};
 use super::{metadata, names};
-use crate::model::deployment_config::{AUTOSCALER, DeploymentConfigSpec};
+use crate::model::deployment_config::{AUTOSCALER, CONTROLLER_OF, CONTROLLERS, DeploymentConfigSpec};
 
 pub(crate) use defaults::write_out_pauses;
 pub(crate) use hook::hooks;
@@ -36,7 +36,9 @@ pub(crate) fn normalise(value: &mut Value, terms: Terms, findings: &mut Findings
 /// Applies what the stage asks for and every default but that of the number of replicas, and checks the rules.
 pub(crate) fn complete(value: &mut Value, terms: Terms, findings: &mut Findings<'_>) {
     if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.remove(AUTOSCALER); // the stage's to say, and no file's
+        for of_the_stage in [AUTOSCALER, CONTROLLERS, CONTROLLER_OF] {
+            spec.remove(of_the_stage); // no file's to say
+        }
     }
     if let Some(strategy) = terms.strategy {
         overriding::exchange(value, strategy, findings);

@@ -9,6 +9,7 @@ pub(crate) mod evaluation;
 pub(crate) mod image_stream;
 pub(crate) mod own;
 pub(crate) mod pod;
+pub(crate) mod replication_controller;
 pub(crate) mod schema;
 pub(crate) mod shipyard;
 pub(crate) mod template;

@@ -1,6 +1,6 @@
 //! From files to stages: which objects each has, their services, and what may not be there twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::FileMap;
@@ -16,6 +16,7 @@ use crate::manifest::image_trigger::{self, Bring, Streams};
 use crate::manifest::need::{self, Need};
 use crate::manifest::object::{Declared, Follows};
 use crate::manifest::problem::Problem;
+use crate::manifest::replication_controller::{self, Belongs};
 use crate::manifest::service;
 use crate::manifest::stage_context::{Runtime, is_for};
 use crate::model::ids::{Destination, ServiceName, StageName};
@@ -33,6 +34,8 @@ pub(super) struct Assembled {
     follows_content: bool,
     /// What autoscalers name.
     autoscaled: BTreeSet<ObjectKey>,
+    /// The deployment configs that deploy replication controllers.
+    leaders: BTreeSet<ObjectKey>,
 }
 
 /// Builds all stages. Objects that are as they were `before` are shared with it.
@@ -49,7 +52,9 @@ pub(super) fn assemble(layout: &Layout, files: &FileMap, before: Option<&Assembl
     let follows_content = declared.any(|declared| !declared.follows_content.kinds.is_empty());
     let autoscaled = files.iter().flat_map(|(_, file)| &file.parsed.declarations.autoscalers);
     let autoscaled = autoscaled.map(Autoscaler::key).collect();
-    Assembled { project: Arc::new(project), problems, folders, follows_content, autoscaled }
+    let declared = files.iter().flat_map(|(_, file)| &file.parsed.declarations.objects);
+    let leaders = declared.filter_map(|declared| declared.belongs.as_ref().map(Belongs::key)).collect();
+    Assembled { project: Arc::new(project), problems, folders, follows_content, autoscaled, leaders }
 }
 
 fn stage(
@@ -86,6 +91,7 @@ fn stage(
     problems.extend(without_traffic(stage, &declared));
     bring_images(stage, &declared, &mut objects, (&destination, before), problems);
     bring_content(&declared, &mut objects);
+    bring_controllers(stage, &declared, &mut objects, before, problems);
     leave_numbers(autoscalers, &stage.name, &mut objects, before, problems);
     let of_tasks = in_stage().flat_map(|file| &file.parsed.declarations.tasks);
     let of_tasks = of_tasks.filter(|task| task.runs_in(&stage.name)).flat_map(|task| &task.needs);
@@ -176,6 +182,29 @@ fn bring_content(declared: &[&Declared], objects: &mut StageObjects) {
     }
 }
 
+/// Deployment configs get the templates of the replication controllers that they deploy.
+fn bring_controllers(
+    stage: &StageLayout,
+    declared: &[&Declared],
+    objects: &mut StageObjects,
+    before: Option<&StageContent>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut by_leader: BTreeMap<&str, Vec<(&Belongs, Arc<Object>)>> = BTreeMap::new();
+    for declared in declared {
+        if let (Some(belongs), Some(object)) = (&declared.belongs, objects.get(&declared.key)) {
+            by_leader.entry(&belongs.to).or_default().push((belongs, Arc::clone(object)));
+        }
+    }
+    for controllers in by_leader.into_values() {
+        let Some(leader) = controllers.first().map(|(belongs, _)| belongs.key()) else { continue };
+        match replication_controller::led(&stage.name, objects, &leader, &controllers) {
+            Ok(led) => drop(objects.insert(shared(led, before))),
+            Err(found) => problems.extend(found),
+        }
+    }
+}
+
 /// Autoscalers say how many pods their targets have.
 fn leave_numbers<'a>(
     autoscalers: impl Iterator<Item = &'a Autoscaler>,
@@ -225,10 +254,11 @@ pub(super) fn replace(
     let mut pairs = Vec::new();
     for path in touched.iter().filter(|path| !nothing(*path)) {
         let (was, is) = (old.get(path)?, new.get(path)?);
-        let is_autoscaled = |declared: &Declared| before.autoscaled.contains(&declared.key);
+        let is_changed_here =
+            |declared: &Declared| before.autoscaled.contains(&declared.key) || before.leaders.contains(&declared.key);
         let concerns_all = |file: &Resolved| {
             before.follows_content && declares_content(file)
-                || file.parsed.declarations.objects.iter().any(is_autoscaled)
+                || file.parsed.declarations.objects.iter().any(is_changed_here)
         };
         if !before.problems.is_empty() || !declares_alike(was, is) || concerns_all(is) {
             return None;
@@ -256,7 +286,10 @@ fn declares_content(file: &Resolved) -> bool {
 fn declares_alike(was: &Resolved, is: &Resolved) -> bool {
     let (was, is) = (&was.parsed.declarations, &is.parsed.declarations);
     let reaches_out = |object: &Declared| {
-        object.key.kind == Kind::ImageStream || !object.follows.is_empty() || !object.follows_content.kinds.is_empty()
+        object.key.kind == Kind::ImageStream
+            || object.belongs.is_some()
+            || !object.follows.is_empty()
+            || !object.follows_content.kinds.is_empty()
     };
     if was.objects.iter().chain(&is.objects).any(reaches_out) {
         return false;

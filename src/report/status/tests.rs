@@ -184,6 +184,8 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
         waits: Default::default(),
         promoted: None,
         deployer: Default::default(),
+        controllers: Default::default(),
+        led_by: None,
         failure: None,
         on_failure: OnFailure::default(),
         created_at: Timestamp(0),

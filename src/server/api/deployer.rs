@@ -58,6 +58,8 @@ pub struct WaitParameters {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DeployerScale {
+    /// Of which replication controller of the deployment; of its own pods, if absent.
+    pub controller: Option<String>,
     /// The new version.
     pub new: Option<u32>,
     /// The version that served before.
@@ -148,13 +150,13 @@ async fn seen(state: &ServerState, asking: &Asking) -> Answer<DeployerView> {
 pub(in crate::server) async fn scale(
     State(state): State<ServerState>,
     Extension(asking): Extension<Asking>,
-    Body(DeployerScale { new, old }): Body<DeployerScale>,
+    Body(DeployerScale { controller, new, old }): Body<DeployerScale>,
 ) -> Answer<Json<DeployerView>> {
     if new.is_none() && old.is_none() {
         let detail = "say how many pods the `new` version is to have, or the `old` one";
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
     }
-    asks(&state, &asking, Ask::Scale { new, old }).await
+    asks(&state, &asking, Ask::Scale { controller, new, old }).await
 }
 
 pub(in crate::server) async fn rollout(

@@ -10,7 +10,7 @@ use super::deployment::DetailsView;
 use crate::engine::deployment::deployer::is_settled;
 use crate::engine::deployment::observed::Observed;
 use crate::engine::deployment::strategy;
-use crate::model::run::{DeploymentRun, Phase};
+use crate::model::run::{Controlled, DeploymentRun, Phase};
 use crate::model::state::{ConfigState, Version};
 use crate::model::wanted::Pace;
 
@@ -53,6 +53,9 @@ pub struct DeployerView {
     pub generation: u64,
     /// The versions that have pods, or are to have some, oldest first.
     pub versions: Vec<VersionPods>,
+    /// The replication controllers that belong to the deployment, by name.
+    #[serde(default)]
+    pub controllers: Vec<ControllerPods>,
     /// Whether just what is asked for is there.
     pub settled: bool,
     /// Why that makes no progress, if it has made none for the strategy's `timeoutSeconds`.
@@ -95,6 +98,55 @@ pub struct VersionPods {
     pub ending: u32,
 }
 
+/// A replication controller of a deployment, and what runs of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerPods {
+    /// Its name.
+    pub name: String,
+    /// Its version that belongs to the deployment.
+    pub version: u32,
+    /// Whether the deployment brings that version; else it stays as it is.
+    pub is_new: bool,
+    /// How many pods there are to be in the end.
+    pub replicas: u32,
+    /// The version that served before; absent, if none did.
+    pub previous: Option<u32>,
+    /// The versions that have pods, or are to have some, oldest first.
+    pub versions: Vec<VersionPods>,
+    /// Whether just what is asked for is there.
+    pub settled: bool,
+    /// Why that makes no progress.
+    pub stalled: Option<String>,
+    /// What is known to be in the way.
+    pub problem: Option<String>,
+}
+
+impl ControllerPods {
+    /// One whose deployment is `run`, if the deployment that it belongs to brings its version.
+    pub fn new(controlled: &Controlled, run: Option<&DeploymentRun>, state: &ConfigState, observed: &Observed) -> Self {
+        let settled = run.is_none_or(|run| is_there(run, state, observed));
+        let said = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        Self {
+            name: controlled.name.clone(),
+            version: controlled.version,
+            is_new: controlled.is_new,
+            replicas: state.wanted.replicas,
+            previous: state.serving.as_ref().map(|serving| serving.number),
+            versions: versions(state, observed),
+            settled,
+            stalled: run.and_then(|run| said(&run.deployer.stalled)).filter(|_| !settled),
+            problem: run.and_then(|run| said(&run.problem)),
+        }
+    }
+}
+
+/// Whether just what a deployment asks for is there.
+fn is_there(run: &DeploymentRun, state: &ConfigState, observed: &Observed) -> bool {
+    let is_its = state.wanted.owner.as_ref() == Some(&run.id) && state.wanted.generation == run.generation;
+    is_its && is_settled(&state.wanted, observed)
+}
+
 /// A condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -110,10 +162,17 @@ pub struct ConditionView {
 
 impl DeployerView {
     /// A deployment that is in the hands of its deployer.
-    pub fn new(run: &DeploymentRun, state: &ConfigState, observed: &Observed) -> Self {
+    pub fn new(
+        run: &DeploymentRun,
+        state: &ConfigState,
+        observed: &Observed,
+        controllers: Vec<ControllerPods>,
+    ) -> Self {
         let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let is_its = state.wanted.owner.as_ref() == Some(&run.id) && state.wanted.generation == run.generation;
-        let settled = is_its && is_settled(&state.wanted, observed);
+        let settled = is_there(run, state, observed) && controllers.iter().all(|controller| controller.settled);
+        let stalls =
+            |controller: &ControllerPods| Some(format!("{}: {}", controller.name, controller.stalled.as_ref()?));
+        let stalled = text(&run.deployer.stalled).or_else(|| controllers.iter().find_map(stalls));
         Self {
             name: format!("{}-{}", run.config.name, run.version),
             namespace: run.destination.namespace.to_string(),
@@ -132,8 +191,9 @@ impl DeployerView {
             previous: previous(run, state),
             generation: run.generation,
             versions: versions(state, observed),
+            controllers,
             settled,
-            stalled: text(&run.deployer.stalled).filter(|_| !settled),
+            stalled: stalled.filter(|_| !settled),
             problem: text(&run.problem),
             failure: run.failure.as_ref().map(|failure| failure.message.clone()),
             conditions: vec![available(run, state, observed), progressing(run, settled)],

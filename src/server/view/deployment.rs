@@ -64,7 +64,13 @@ pub struct ConfigView {
     /// What its file says instead, where the stage's `deploymentstrategy` asks for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overrides: Option<String>,
-    /// What starts a deployment, as `oc get dc` names it.
+    /// Of a `ReplicationController`: the deployment config that deploys it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployed_by: Option<String>,
+    /// The replication controllers that it deploys, as they are declared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controllers: Vec<String>,
+    /// What starts a deployment, as `oc get dc` names it; of a `ReplicationController`, that of what deploys it.
     pub triggers: String,
     /// What its image triggers have brought.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -127,7 +133,10 @@ impl From<&ConfigState> for ConfigView {
             commit: version.commit.to_string(),
             run: state.key.deployment(version.number).to_string(),
         };
-        let strategy = state.spec().map(|spec| spec.strategy).ok();
+        let spec = state.spec().ok();
+        let deployed_by = spec.as_ref().and_then(|spec| spec.controller_of.clone());
+        let controllers = spec.iter().flat_map(|spec| spec.controllers.keys().cloned()).collect();
+        let strategy = spec.map(|spec| spec.strategy).filter(|_| deployed_by.is_none());
         Self {
             project: state.key.project.to_string(),
             stage: state.key.stage.to_string(),
@@ -148,7 +157,9 @@ impl From<&ConfigState> for ConfigView {
             scaled_by: state.scaled.as_ref().map(|scaled| scaled.by.clone()),
             strategy: strategy.as_ref().map(|strategy| strategy.kind.as_str().to_owned()).unwrap_or_default(),
             overrides: strategy.and_then(|strategy| strategy.overrides).map(|own| own.as_str().to_owned()),
-            triggers: triggers(state),
+            triggers: deployed_by.as_ref().map_or_else(|| triggers(state), |leader| format!("dc/{leader}")),
+            deployed_by,
+            controllers,
             images: images(state),
             status: status(state).to_owned(),
         }
@@ -158,7 +169,8 @@ impl From<&ConfigState> for ConfigView {
 impl ConfigView {
     /// What people call it in commands.
     pub fn target(&self) -> String {
-        let kind = if self.kind == Kind::Deployment.name() { Kind::Deployment } else { Kind::DeploymentConfig };
+        let kinds = [Kind::Deployment, Kind::ReplicationController];
+        let kind = kinds.into_iter().find(|kind| kind.name() == self.kind).unwrap_or(Kind::DeploymentConfig);
         kind.target(&self.name)
     }
 

@@ -8,7 +8,7 @@ use super::time;
 use crate::model::cloud_event::short;
 use crate::model::event::Event;
 use crate::model::outcome::PodOutcome;
-use crate::model::run::Asked;
+use crate::model::run::{Asked, DeploymentStep};
 use crate::store::EventRow;
 
 /// A fact.
@@ -62,6 +62,10 @@ fn message(event: &Event) -> String {
         Event::PodStarted { pod } => format!("{pod} was started"),
         Event::PodEnded { pod, outcome, .. } => format!("{pod} {}", ending(outcome)),
         Event::DeployerAsked { pod, asked, .. } => format!("{pod} asks for {}", asked_for(*asked)),
+        Event::Led { step } => format!("led to its step `{}`", step_word(*step)),
+        Event::LeaderEnded { outcome, message, .. } => format!("what leads it ended, {}: {message}", outcome.word()),
+        Event::Followed { controller, step } => format!("{controller} has done its part of `{}`", step_word(*step)),
+        Event::FollowerFailed { controller, message, .. } => format!("{controller} cannot go on: {message}"),
         Event::ExecutorStarted { executor, .. } => format!("{executor} has started it"),
         Event::ExecutorReported { executor, message, .. } => format!("{executor}: {message}"),
         Event::ExecutorFinished { executor, outcome, message, .. } => {
@@ -94,6 +98,11 @@ fn message(event: &Event) -> String {
         Event::NotApproved { commit, reason } => format!("what {} approves does not count: {reason}", commit.short()),
         Event::Timer { timer } => format!("the time for {} is over", timer.as_str()),
     }
+}
+
+/// A step of a deployment that others follow.
+fn step_word(step: DeploymentStep) -> String {
+    format!("{step:?}").to_lowercase()
 }
 
 /// What became of a number of replicas, for people.

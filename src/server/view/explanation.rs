@@ -181,8 +181,12 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
         _ => message,
     };
     let steps = format!("`launchway describe run/{}` tells its steps", run.id);
-    let of_run = run.changes().iter().filter(|change| change.key.kind == Kind::DeploymentConfig);
-    let mut targets = configs.iter().map(|config| config.object.target()).chain(of_run.map(Change::target));
+    let of_run = run.changes().iter().filter(|change| change.key.kind == Kind::DeploymentConfig && !change.is_led());
+    let mut targets = configs
+        .iter()
+        .filter(|config| has_rollouts(config))
+        .map(|config| config.object.target())
+        .chain(of_run.map(Change::target));
     let ServiceKey { stage, service, .. } = &run.service;
     let hint = match (run.state, targets.next()) {
         _ if run.paused.is_some() => format!("`launchway resume {service} -s {stage}` lets it go on"),
@@ -267,7 +271,7 @@ fn waiting_reason(change: &Change, stage: &StageName) -> Reason {
 
 /// What `why` is asked about to hear of the service.
 fn asked_by(plan: &ServicePlan) -> String {
-    let config = plan.changes.iter().find(|change| change.key.kind == Kind::DeploymentConfig);
+    let config = plan.changes.iter().find(|change| change.key.kind == Kind::DeploymentConfig && !change.is_led());
     config.map_or_else(|| plan.service.to_string(), Change::target)
 }
 
@@ -341,7 +345,7 @@ fn delivery_reason(run: &Run, head: Option<&RevisionState>) -> Option<Reason> {
 /// What the last revision declares and nobody brings, as where its delivery was ended before it began.
 fn undelivered_reason(service: &ServiceKey, facts: &Facts) -> Option<Reason> {
     let (plan, _) = facts.planned.as_ref()?;
-    let change = plan.changes.iter().find(|change| is_to_come(change, facts))?;
+    let change = plan.changes.iter().find(|change| !change.is_led() && is_to_come(change, facts))?;
     let lacks = match change.key.kind {
         Kind::DeploymentConfig => "does not serve",
         _ => "is not applied",
@@ -352,11 +356,16 @@ fn undelivered_reason(service: &ServiceKey, facts: &Facts) -> Option<Reason> {
     Some(Reason::new("drift", message).hint(hint))
 }
 
+/// Whether commands about rollouts may name it: a replication controller has none of its own.
+fn has_rollouts(config: &ConfigState) -> bool {
+    config.object.declared_kind() != Kind::ReplicationController
+}
+
 fn drift_reason(config: &ConfigState, pods: &[ObservedPod]) -> Option<Reason> {
     let is_left = |pod: &ObservedPod| {
         pod.lives() && pod.origin != Origin::Own && pod.version().is_some_and(|(of, _)| of == &config.key)
     };
-    let attempt = config.attempted.as_ref()?;
+    let attempt = config.attempted.as_ref().filter(|_| has_rollouts(config))?; // what deploys it says it
     let word = ended_badly(attempt.outcome?, attempt.version.object.digest == config.object.digest)?;
     let serving = match &config.serving {
         Some(version) => format!("version {} serves", version.number),

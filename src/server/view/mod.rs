@@ -19,7 +19,7 @@ mod webhook_call;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use deployer::{ConditionView, DeployerView, PreviousView, VersionPods};
+pub use deployer::{ConditionView, ControllerPods, DeployerView, PreviousView, VersionPods};
 pub use deployment::{CauseView, ConfigView, DetailsView, HistoryRow, ImageFromView, ImageTriggerView, ScalingView};
 pub use event::EventView;
 pub use explanation::{Explanation, Facts, Reason, explain};

@@ -1,6 +1,6 @@
 //! What the files of a story's repository declare, changed line by line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -8,10 +8,12 @@ use serde_json::{Map, Value, json};
 use crate::error::{Failure, Result};
 use crate::manifest::digest;
 use crate::manifest::metadata::SERVICE_LABEL;
+use crate::manifest::replication_controller::with_controllers;
 use crate::model::ids::{ProjectName, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
-use crate::model::project::{Project, StatusDetail, TaskDefinition};
+use crate::model::project::{Project, StageObjects, StatusDetail, TaskDefinition};
 use crate::model::shipyard::{Operator, Requirement, Sequence, SequenceTrigger, Shipyard, Stage, Task};
+use crate::model::state::spec_of;
 use crate::plan::build::default_namespace;
 use crate::testing::script::{duration, number};
 use crate::testing::world;
@@ -151,10 +153,24 @@ impl Declared {
             for (key, settings) in self.objects.get(&stage.name).into_iter().flatten() {
                 stage.objects.insert(Arc::new(object(key, settings)?));
             }
+            bring_controllers(&mut stage.objects);
         }
         project.name = self.name.clone();
         project.statuses = self.statuses;
         Ok(project)
+    }
+}
+
+/// Deployment configs get the templates of the replication controllers that belong to them.
+fn bring_controllers(objects: &mut StageObjects) {
+    let leader = |object: &Object| spec_of(object).ok().and_then(|spec| spec.controller_of);
+    let names: BTreeSet<String> = objects.iter().filter_map(|object| leader(object)).collect();
+    for name in names {
+        let key = ObjectKey { kind: Kind::DeploymentConfig, name: name.clone() };
+        let controllers = objects.iter().filter(|object| leader(object).as_ref() == Some(&name));
+        let controllers = controllers.map(|object| &**object);
+        let led = objects.get(&key).map(|found| with_controllers(found, controllers));
+        led.into_iter().for_each(|led| drop(objects.insert(Arc::new(led))));
     }
 }
 
@@ -329,6 +345,11 @@ fn say_more(object: &mut Object, settings: &Settings) {
     let mut content = object.content.value();
     if text("kind") == Some("Deployment") {
         content["kind"] = json!("Deployment");
+    }
+    if let Some(leader) = text("leader") {
+        content["kind"] = json!("ReplicationController");
+        content["spec"]["controllerOf"] = json!(leader);
+        content["spec"]["triggers"] = json!([]);
     }
     if let Some(map) = text("needs") {
         content["spec"]["template"]["spec"]["containers"][0]["envFrom"] = json!([{"configMapRef": {"name": map}}]);

@@ -24,7 +24,10 @@ pub(crate) async fn asks(driver: &Driver, config: &ConfigKey, words: &[&str]) ->
     };
     let ask = match number("until")? {
         Some(percent) => Ask::Until { percent },
-        None => Ask::Scale { new: number("new")?, old: number("old")? },
+        None => {
+            let controller = words.iter().find_map(|word| word.strip_prefix("of=")).map(str::to_owned);
+            Ask::Scale { controller, new: number("new")?, old: number("old")? }
+        }
     };
     let generation = by_hand::deployer_asks(driver, &run, &pod, ask).await?;
     Ok(format!("asks #{generation}"))

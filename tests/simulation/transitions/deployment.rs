@@ -6,7 +6,7 @@ use launchway::engine::deployment::machine::{begin, step};
 use launchway::model::action::{Action, Decided, Effect};
 use launchway::model::event::{Event, Timer};
 use launchway::model::outcome::{Outcome, PodOutcome};
-use launchway::model::run::{Asked, DeploymentRun, DeploymentStep, Phase, TrialPart};
+use launchway::model::run::{Asked, Controlled, Controllers, DeploymentRun, DeploymentStep, Leader, Phase, TrialPart};
 use launchway::model::time::Timestamp;
 use launchway::testing::world::hook;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use super::samples::{NOW, deployment};
 use super::table::{Block, check, decisions};
 use super::{
     cancel, evaluated, executor_finished, executor_reported, executor_started, failed, measured, not_listening,
-    not_measured, not_told, pod_ended, served, services_checked, timer,
+    not_measured, not_told, of_controllers, pod_ended, served, services_checked, timer,
 };
 
 /// Answers to what a run waits for, so that it goes on.
@@ -120,6 +120,17 @@ fn states() -> Vec<(String, DeploymentRun)> {
         add(&format!(", {strategy}, paused"), told(&at(step, strategy, "Abort"), &paused()));
     }
     add(", Canary, paused", told(&at(trial(1, TrialPart::Pause), "Canary", "Abort"), &paused()));
+    add(", leading", leading(at(At::Prepare, "Custom", "Abort")));
+    add(", leading", leading(at(At::Deployer, "Custom", "Abort")));
+    let leading_rollout =
+        told(&leading(at(At::Deployer, "Custom", "Abort")), &pod_ended("web-2-deploy", PodOutcome::Succeeded));
+    add(", leading", leading_rollout.clone());
+    add(", leading", ending(leading_rollout));
+    add(", led", led(&[]));
+    add(", led", led(&[At::Deployer]));
+    add(", led, asked", told(&led(&[At::Deployer]), &asked("web-2-deploy", 2, 0)));
+    add(", led", led(&[At::Deployer, At::Rollout]));
+    add(", led", led(&[At::Deployer, At::Restore]));
     add("", at(At::Done, "Rolling", "Abort"));
     add(", failed", ending(at(At::Prepare, "Rolling", "Abort")));
     states
@@ -133,7 +144,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         message: String::new(),
         served_already: false,
     };
-    vec![
+    let mut events = vec![
         (Event::Queued { cause: "push".into() }, ""),
         (Event::Admitted, ""),
         (Event::Waiting { reason: "held".into() }, ""),
@@ -177,7 +188,22 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (Event::Executed { pod: "web-2-0".into(), command: "env".into(), by: "ann".into() }, ""),
         (Event::NotApproved { commit: "c1".into(), reason: "it is not signed".into() }, ""),
         (Event::NotDelivered { by: "tag v1".into(), reason: "held".into() }, ""),
-    ]
+    ];
+    events.extend(of_controllers(run.step));
+    events
+}
+
+/// One that brings a new version of a replication controller.
+fn leading(run: DeploymentRun) -> DeploymentRun {
+    let east = Controlled { name: "east".into(), version: 2, is_new: true, reached: None, has_left: false };
+    DeploymentRun { controllers: Controllers { all: vec![east], ..Controllers::default() }, ..run }
+}
+
+/// The deployment of a replication controller where the one that leads it has got to.
+fn led(steps: &[DeploymentStep]) -> DeploymentRun {
+    let led_by = Some(Leader { run: "shop/dev/all-3".into(), timeout_seconds: 60, told: None });
+    let (run, _) = begin(&DeploymentRun { led_by, ..deployment("Rolling", &json!({})) }, NOW);
+    steps.iter().fold(run, |run, step| told(&run, &Event::Led { step: *step }))
 }
 
 fn outcome(before: &DeploymentRun, after: &DeploymentRun, decided: &Decided) -> String {

@@ -12,6 +12,7 @@ mod table;
 use launchway::model::evaluation::Reading;
 use launchway::model::event::{Event, Timer};
 use launchway::model::outcome::{FailureReason, Outcome, PodOutcome};
+use launchway::model::run::{DeploymentStep, Phase};
 use launchway::model::wanted::Progress;
 use serde_json::{Value, json};
 
@@ -81,6 +82,25 @@ fn evaluated(task: usize, outcome: Outcome) -> Event {
     Event::Evaluated { task, outcome, message: "judged".into(), evaluation }
 }
 
+/// What the deployments of a config and of its replication controllers tell each other.
+fn of_controllers(step: DeploymentStep) -> Vec<(Event, &'static str)> {
+    let failed = |has_left| {
+        let (controller, outcome, message) = ("east".into(), Outcome::FAIL, "no progress".into());
+        Event::FollowerFailed { controller, outcome, message, has_left }
+    };
+    let ended = |phase, outcome| Event::LeaderEnded { phase, outcome, message: "so it was".into() };
+    vec![
+        (Event::Led { step: DeploymentStep::Deployer }, "Deployer"),
+        (Event::Led { step: DeploymentStep::Rollout }, "Rollout"),
+        (Event::Led { step: DeploymentStep::Restore }, "Restore"),
+        (ended(Phase::Complete, Outcome::PASS), "well"),
+        (ended(Phase::Failed, Outcome::FAIL), "badly"),
+        (Event::Followed { controller: "east".into(), step }, ""),
+        (failed(false), ""),
+        (failed(true), "and left"),
+    ]
+}
+
 fn not_told() -> Event {
     let (kind, id, problem) = ("test.finished".into(), "1".into(), "it answers 400".into());
     Event::NotTold { sink: "ci".into(), kind, id, problem }
@@ -110,6 +130,10 @@ fn kind(event: &Event) -> &'static str {
         Event::Timer { timer: Timer::Delay } => "delay timer",
         Event::Timer { timer: Timer::Start } => "start timer",
         Event::Timer { timer: Timer::Finish } => "finish timer",
+        Event::Led { .. } => "led",
+        Event::LeaderEnded { .. } => "leader ended",
+        Event::Followed { .. } => "followed",
+        Event::FollowerFailed { .. } => "follower failed",
         Event::ExecutorStarted { .. } => "executor started",
         Event::ExecutorReported { .. } => "executor reported",
         Event::ExecutorFinished { .. } => "executor finished",
@@ -128,7 +152,11 @@ fn kind(event: &Event) -> &'static str {
 }
 
 /// Every kind of fact; a table in which one is not tried is not whole.
-const KINDS: [&str; 35] = [
+const KINDS: [&str; 39] = [
+    "led",
+    "leader ended",
+    "followed",
+    "follower failed",
     "not told",
     "not delivered",
     "not approved",

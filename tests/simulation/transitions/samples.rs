@@ -70,6 +70,8 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
         waits: Default::default(),
         promoted: None,
         deployer: Default::default(),
+        controllers: Default::default(),
+        led_by: None,
         failure: None,
         on_failure: OnFailure::default(),
         created_at: NOW,

@@ -7,14 +7,14 @@ use launchway::model::action::{Action, Decided, Effect};
 use launchway::model::event::{Event, Timer};
 use launchway::model::ids::RunId;
 use launchway::model::outcome::{Outcome, PodOutcome};
-use launchway::model::run::{Asked, SequenceRun, SequenceState};
+use launchway::model::run::{Asked, DeploymentStep, SequenceRun, SequenceState};
 use proptest::prelude::*;
 
 use super::samples::{NOW, applying, deploying_and_applying, governed, judged, sequence};
 use super::table::{Block, check, decisions};
 use super::{
     cancel, evaluated, executor_finished, executor_reported, executor_started, failed, measured, not_measured,
-    not_told, pod_ended, served, services_checked, timer,
+    not_told, of_controllers, pod_ended, served, services_checked, timer,
 };
 
 fn deployment(config: &str) -> RunId {
@@ -125,7 +125,7 @@ fn states() -> Vec<(&'static str, SequenceRun)> {
 }
 
 fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
-    vec![
+    let mut events = vec![
         (Event::Queued { cause: "push".into() }, ""),
         (Event::Admitted, ""),
         (Event::Waiting { reason: "held".into() }, ""),
@@ -175,7 +175,9 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (Event::Executed { pod: "web-2-0".into(), command: "env".into(), by: "ann".into() }, ""),
         (Event::NotApproved { commit: "c1".into(), reason: "it is not signed".into() }, ""),
         (Event::NotDelivered { by: "tag v1".into(), reason: "held".into() }, ""),
-    ]
+    ];
+    events.extend(of_controllers(DeploymentStep::Rollout));
+    events
 }
 
 fn outcome(before: &SequenceRun, after: &SequenceRun, decided: &Decided) -> String {

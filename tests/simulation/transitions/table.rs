@@ -63,6 +63,7 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::TagImages { pod, tags, .. } => format!("tags {} images as {pod}", tags.len()),
         Effect::Judge { readings, .. } => format!("judges by {} values", readings.len()),
+        Effect::Remove { config } => format!("removes {}", config.name),
         Effect::DeploymentEnded { version, outcome, .. } => format!("settles #{version} {}", outcome.word()),
         Effect::Passed { .. } => "passes".into(),
         Effect::NotPassed { .. } => "does not pass".into(),

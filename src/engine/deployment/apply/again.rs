@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::controllers;
 use super::object::place;
 use crate::engine::records::{Records, Undecided};
 use crate::model::ids::{ConfigKey, ServiceKey};
@@ -32,7 +33,8 @@ pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) ->
             config_change::foresee(state, run);
         }
         let came_round = Some(&*change.cause).filter(|_| change.came_round());
-        return Ok(config_change::held_back(config_change::decide(object, applied.as_ref()), came_round));
+        let again = config_change::held_back(config_change::decide(object, applied.as_ref()), came_round);
+        return controllers::bring(records, &config, again);
     }
     Ok(object_change(object, records.objects.get(&place(service, change))?))
 }

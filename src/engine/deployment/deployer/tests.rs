@@ -35,12 +35,12 @@ fn decorated(kind: &str, mid: bool) -> DeploymentRun {
 }
 
 fn judged(run: &DeploymentRun, ask: Ask) -> Result<Asked, String> {
-    judge(run, ask).map_err(|failure| failure.one_line())
+    judge(run, &ask).map_err(|failure| failure.one_line())
 }
 
 #[test]
 fn a_deployer_may_say_how_many_pods_its_own_versions_have() {
-    let scale = |new, old| Ask::Scale { new, old };
+    let scale = |new, old| Ask::Scale { controller: None, new, old };
     let mut run = custom();
     assert_eq!(judged(&run, scale(Some(4), Some(4))), Ok(Asked::Scale { new: 4, old: Some(4) }));
     assert_eq!(judged(&run, scale(Some(1), None)), Ok(Asked::Scale { new: 1, old: None }), "the old ones stay all");
@@ -64,7 +64,11 @@ fn a_strategy_that_is_decorated_exchanges_pods_until_so_many_are_new() {
     rolling.deployer.asked = Some(Asked::Until { percent: 50 });
     assert_eq!(judged(&rolling, until(10)), Ok(Asked::Until { percent: 50 }), "nothing is taken back");
     assert!(judged(&rolling, until(101)).is_err());
-    assert!(judged(&rolling, Ask::Scale { new: Some(1), old: None }).unwrap_err().contains("by the strategy"));
+    assert!(
+        judged(&rolling, Ask::Scale { controller: None, new: Some(1), old: None })
+            .unwrap_err()
+            .contains("by the strategy")
+    );
     assert_eq!(judged(&decorated("Recreate", true), until(0)), Ok(Asked::Until { percent: 0 }));
     assert!(judged(&decorated("Recreate", true), until(1)).unwrap_err().contains("mid hook"));
     assert_eq!(judged(&decorated("Recreate", false), until(1)), Ok(Asked::Until { percent: 1 }));
@@ -74,7 +78,7 @@ fn a_strategy_that_is_decorated_exchanges_pods_until_so_many_are_new() {
 fn what_is_paused_or_given_up_is_in_nobodys_hands() {
     let mut paused = custom();
     paused.waits.paused_by = Some("ann".into());
-    let refused = judge(&paused, Ask::Scale { new: Some(1), old: None }).unwrap_err();
+    let refused = judge(&paused, &Ask::Scale { controller: None, new: Some(1), old: None }).unwrap_err();
     assert!(refused.hint_text().is_some_and(|hint| hint.contains("rollout resume dc/web -s dev")), "{refused:?}");
     let mut over = custom();
     over.hooks[0].outcome = Some(PodOutcome::Succeeded);
@@ -181,12 +185,12 @@ fn the_same_asked_again_is_the_same_and_another_deployers_run_is_not_its_own() {
     state.wanted.owner = Some(web().deployment(2));
     let mut memory = Memory::default().with(state).with(deployed(custom()));
     let mut asks = |pod: &str| {
-        let ask = Ask::Scale { new: Some(1), old: None };
-        let made = memory.commit(|transition| ask_of(transition, pod, ask));
+        let ask = Ask::Scale { controller: None, new: Some(1), old: None };
+        let made = memory.commit(|transition| ask_of(transition, pod, ask.clone()));
         made.map(|made| made.answer).map_err(|failure| failure.one_line())
     };
     fn ask_of(transition: &mut Transition<'_>, pod: &str, ask: Ask) -> Result<u64, Undecided> {
-        super::ask(transition, &web().deployment(2), &pod.into(), ask)
+        super::ask(transition, &web().deployment(2), &pod.into(), &ask)
     }
     assert_eq!((asks(POD), asks(POD)), (Ok(1), Ok(1)));
     assert!(asks("web-1-deploy").unwrap_err().contains("not in the hands"));

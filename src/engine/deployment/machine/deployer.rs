@@ -47,7 +47,7 @@ impl Step {
     /// It asks for something. Whoever told it that it may has judged that; what came later counts all the same.
     pub(super) fn deployer_asked(&mut self, pod: &PodName, asked: Asked, replicas: u32) {
         let goes_on = self.run.failure.is_none() && self.run.waits.paused_by.is_none();
-        if !goes_on || !self.is_deployer(pod) {
+        if !goes_on || self.run.led_by.is_none() && !self.is_deployer(pod) {
             return;
         }
         self.run.replicas = replicas;
@@ -56,7 +56,7 @@ impl Step {
         deployer.stalled.clear();
         deployer.asks = deployer.asks.saturating_add(1);
         self.want();
-        self.set_timer(Timer::Progress, self.run.spec.strategy.timeout());
+        self.set_timer(Timer::Progress, self.run.timeout());
     }
 
     /// How far what it asked for is. It finds that out by itself, and asks for more.
@@ -65,7 +65,7 @@ impl Step {
         if progress != self.run.progress {
             self.run.progress = progress;
             if asked && !converged {
-                self.set_timer(Timer::Progress, self.run.spec.strategy.timeout());
+                self.set_timer(Timer::Progress, self.run.timeout());
             }
         }
         if self.run.phase == Phase::Pending && progress.updated > 0 {
@@ -81,7 +81,7 @@ impl Step {
     /// What it asked for makes no progress. What that means is for it to say.
     pub(super) fn deployer_stalls(&mut self) {
         if self.run.deployer.asked.is_some() && !self.run.deployer.settled {
-            let waited = policy::format_duration(self.run.spec.strategy.timeout());
+            let waited = policy::format_duration(self.run.timeout());
             self.run.deployer.stalled = self.because(format!("no progress for {waited}"));
         }
     }
@@ -89,8 +89,9 @@ impl Step {
     /// A person lets it go on: what it asked for before has its time again.
     pub(super) fn deployer_goes_on(&mut self) {
         let Deployer { asked, settled, .. } = &self.run.deployer;
-        if self.run.step == DeploymentStep::Deployer && asked.is_some() && !settled && self.hook_runs() {
-            self.set_timer(Timer::Progress, self.run.spec.strategy.timeout());
+        let is_at_work = self.run.led_by.is_some() || self.hook_runs();
+        if self.run.step == DeploymentStep::Deployer && asked.is_some() && !settled && is_at_work {
+            self.set_timer(Timer::Progress, self.run.timeout());
         }
     }
 

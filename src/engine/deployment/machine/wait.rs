@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Step;
 use crate::clock::rfc3339;
-use crate::model::event::Timer;
+use crate::model::event::{Event, Timer};
 use crate::model::run::{DeploymentStep, TrialPart};
 use crate::model::trial::{Length, Pause};
 
@@ -59,16 +59,18 @@ impl Step {
         if self.exchanges() {
             self.want();
         }
+        self.tell_followers(&Event::Paused { by: by.to_owned() });
     }
 
     /// A person lets it go on: from where it was told to stay, or from a pause of its own.
-    pub(super) fn resume(&mut self) {
+    pub(super) fn resume(&mut self, by: &str) {
         if self.run.waits.paused_by.take().is_none() {
             if self.is_at_pause() && self.run.failure.is_none() {
                 self.end_pause();
             }
             return;
         }
+        self.tell_followers(&Event::Resumed { by: by.to_owned() });
         self.run.problem.clear();
         match self.run.step {
             DeploymentStep::Trial { step, part: TrialPart::Pause } => return self.pause_again(step),
@@ -123,8 +125,10 @@ impl Step {
         let Some(since) = self.run.waits.since.take() else { return };
         let waited = u64::try_from(self.now.since(since).as_millis()).unwrap_or(u64::MAX);
         self.run.waits.waited_ms = self.run.waits.waited_ms.saturating_add(waited);
-        let left = self.until_deadline().max(Duration::from_millis(1));
-        self.set_timer(Timer::Deadline, left);
+        if self.run.led_by.is_none() {
+            let left = self.until_deadline().max(Duration::from_millis(1));
+            self.set_timer(Timer::Deadline, left);
+        }
     }
 
     /// It waits for nothing any more.

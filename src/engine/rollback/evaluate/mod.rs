@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::rollback::{RolledBack, Started};
+use crate::manifest::replication_controller::inside;
 use crate::model::deployment_config::{DeploymentConfigSpec, FailurePolicy, HookPoint};
 use crate::model::object::Object;
 use crate::model::plan::Difference;
@@ -97,6 +98,9 @@ pub enum Area {
 
 impl Area {
     fn of(pointer: &str) -> Self {
+        if let Some((_, own)) = inside(pointer) {
+            return Self::of(&own);
+        }
         let parts: Vec<&str> = pointer.split('/').skip(1).collect();
         match parts[..] {
             ["spec", "template", "spec", "containers" | "initContainers", _, field, ..] => match field {
@@ -164,6 +168,10 @@ fn changes(before: &Object, after: &Object) -> Vec<Alteration> {
     let (before, after) = (before.content.value(), after.content.value());
     let alteration = |Difference { pointer, old, new }| {
         let name = name_of(&pointer, if new.is_some() { &after } else { &before });
+        let name = match inside(&pointer) {
+            Some((controller, _)) if controller != name => format!("{controller}/{name}"),
+            _ => name,
+        };
         Alteration { area: Area::of(&pointer), name, pointer, old, new }
     };
     let mut changes: Vec<Alteration> = diff(&before, &after).into_iter().map(alteration).collect();

@@ -15,7 +15,10 @@ impl Step {
     pub(super) fn deploy(&mut self, index: usize) {
         let by = self.run.id.clone();
         let mut deployments = Vec::new();
-        for change in self.run.changes() {
+        // What is declared of replication controllers is on record before they are deployed.
+        let (led, others): (Vec<&Change>, Vec<&Change>) =
+            self.run.changes().iter().partition(|change| change.key.kind == Kind::DeploymentConfig && change.is_led());
+        for change in led.into_iter().chain(others) {
             let change_box = Box::new(change.clone());
             if change.starts_deployment() {
                 let config = change.key.name.clone();
