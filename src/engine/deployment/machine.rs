@@ -195,7 +195,7 @@ impl Step {
     /// Pods of one version take the place of another's, within the time that this may take without progress.
     fn exchange(&mut self) {
         self.run.progress = Progress::default();
-        self.run.controllers.waited_at = None;
+        self.has_to_do();
         if self.run.phase == Phase::New {
             self.run.phase = Phase::Pending;
         }
@@ -223,7 +223,10 @@ impl Step {
         }
         if progress != self.run.progress {
             self.run.progress = progress;
-            self.set_timer(Timer::Progress, self.run.timeout());
+            match converged && self.waits_for_others() {
+                true => self.clear_timer(Timer::Progress),
+                false => self.set_timer(Timer::Progress, self.run.timeout()),
+            }
         }
         if self.run.phase == Phase::Pending && progress.updated > 0 {
             self.run.phase = Phase::Running;

@@ -43,12 +43,27 @@ impl Step {
     /// The leading deployment has done its own part of a step, which goes on once all have followed.
     pub(super) fn go_on_together(&mut self) {
         let step = self.run.step;
-        self.clear_timer(Timer::Progress);
         // They have no part in the steps of other strategies than Custom.
-        if self.all_followed() || !matches!(step, DeploymentStep::Rollout | DeploymentStep::Restore) {
+        let goes_on = self.all_followed() || !matches!(step, DeploymentStep::Rollout | DeploymentStep::Restore);
+        if goes_on || self.run.controllers.waited_at.replace(step) != Some(step) {
+            self.clear_timer(Timer::Progress);
+        }
+        if goes_on {
             self.go_on();
-        } else {
-            self.run.controllers.waited_at = Some(step);
+        }
+    }
+
+    /// Whether it has done its own part of its step, and waits for the others.
+    pub(super) fn waits_for_others(&self) -> bool {
+        let told = self.run.led_by.as_ref().and_then(|leader| leader.told);
+        self.run.controllers.waited_at.or(told) == Some(self.run.step)
+    }
+
+    /// It has its part of its step to do, once more if it was done.
+    pub(super) fn has_to_do(&mut self) {
+        self.run.controllers.waited_at = None;
+        if let Some(leader) = &mut self.run.led_by {
+            leader.told = None;
         }
     }
 
@@ -159,12 +174,10 @@ impl Step {
     pub(super) fn has_followed(&mut self) {
         let step = self.run.step;
         let controller = self.run.config.name.clone();
-        if matches!(step, DeploymentStep::Rollout | DeploymentStep::Restore) {
-            self.clear_timer(Timer::Progress);
-        }
         let Some(leader) = self.run.led_by.as_mut().filter(|leader| leader.told != Some(step)) else { return };
         leader.told = Some(step);
         let run = leader.run.clone();
+        self.clear_timer(Timer::Progress);
         self.decided.effects.push(Effect::Tell { run, event: Event::Followed { controller, step } });
     }
 
