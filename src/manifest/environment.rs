@@ -166,10 +166,10 @@ mod tests {
         let names = EnvironmentNames::new(&"shop".into(), 12);
         let made = environment(&shop(), &"dev".into(), &names).unwrap();
         assert_eq!(made.name.as_str(), "shop-pr-12");
-        let [stage] = made.stages.as_slice() else { panic!("{:?}", made.stages) };
+        let [stage] = made.stages.as_slice() else { unreachable!("{:?}", made.stages) };
         assert_eq!((stage.name.as_str(), stage.destination.namespace.as_str()), ("pr-12", "shop-pr-12"));
         assert_eq!(stage.objects, shop().stages[0].objects);
-        let [declared] = made.shipyard.stages.as_slice() else { panic!("{:?}", made.shipyard) };
+        let [declared] = made.shipyard.stages.as_slice() else { unreachable!("{:?}", made.shipyard) };
         let triggers = |index: usize| -> Vec<&str> {
             declared.sequences[index].triggered_on.iter().map(|trigger| trigger.event.as_str()).collect()
         };

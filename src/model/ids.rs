@@ -272,7 +272,7 @@ mod tests {
         let environment = shop.environment(12);
         assert_eq!((environment.as_str(), StageName::of_pull(12).as_str()), ("shop@pr-12", "pr-12"));
         assert_eq!((environment.watched(), environment.pull()), (shop.clone(), Some(12)));
-        assert_eq!((shop.watched(), shop.pull()), (shop.clone(), None));
+        assert_eq!((shop.watched(), shop.pull()), (shop, None));
         assert_eq!(["pr-12", "pr-x", "dev"].map(|stage| StageName::from(stage).pull()), [Some(12), None, None]);
     }
 }

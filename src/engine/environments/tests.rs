@@ -176,7 +176,7 @@ fn word(head: Option<&str>, is_fork: bool) -> Result<Vec<Approval>, String> {
     match approve(&mut transition, &name, (7, head.as_ref()), "gitea:ann") {
         Ok(()) => Ok(records.repositories.get(&name).unwrap().unwrap().approvals.clone()),
         Err(Undecided::Refused(failure)) => Err(failure.to_string()),
-        Err(Undecided::Needs(needs)) => panic!("{needs:?}"),
+        Err(Undecided::Needs(needs)) => unreachable!("{needs:?}"),
     }
 }
 
