@@ -34,6 +34,8 @@ fn deployment(name: &str) -> DeploymentRun {
                  "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}},
     });
     DeploymentRun {
+        controllers: Default::default(),
+        led_by: None,
         id: config.deployment(1),
         service: name.into(),
         destination: launchway::model::ids::Destination::local("shop-dev".into()),
