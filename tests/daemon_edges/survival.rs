@@ -22,6 +22,12 @@ metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 ";
 
+/// The same service under a name, and with that an address, that no other test's has: what a reboot frees, a service
+/// of the same name in another test might take.
+fn service_of_its_own(name: &str) -> String {
+    SERVICE.replacen("name: web", &format!("name: {name}"), 1)
+}
+
 /// A service whose pod answers HTTP.
 pub(super) fn server() -> String {
     let container = "{name: main, image: host, ports: [{containerPort: 8080}], command: [sh, -c, 'exec python3 -m \
@@ -218,7 +224,8 @@ fn a_reboot_in_the_middle_of_a_rollout_is_no_outage() {
     let world = World::new(&[]);
     let rolling = "type: Rolling, rollingParams: {maxUnavailable: 0, maxSurge: 1}";
     world.start();
-    world.deploy(&[("web.yaml", &careful_server(&world, rolling, "one")), ("service.yaml", SERVICE)], "success");
+    let service = service_of_its_own("rolled");
+    world.deploy(&[("web.yaml", &careful_server(&world, rolling, "one")), ("service.yaml", &service)], "success");
     let address = service_address(&world);
     eventually("version one answers", || says(&address, "one"));
     let commit = world.git.push_files(&[("web.yaml", &careful_server(&world, rolling, "two"))]);
@@ -260,8 +267,9 @@ fn a_rollout_that_got_ready_while_no_daemon_ran_has_made_progress() {
 fn after_a_reboot_a_recreated_service_goes_on_to_the_version_that_took_its_place() {
     let world = World::new(&[]);
     world.start();
+    let service = service_of_its_own("recreated");
     world.deploy(
-        &[("web.yaml", &careful_server(&world, "type: Recreate", "one")), ("service.yaml", SERVICE)],
+        &[("web.yaml", &careful_server(&world, "type: Recreate", "one")), ("service.yaml", &service)],
         "success",
     );
     let address = service_address(&world);
