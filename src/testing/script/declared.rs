@@ -150,7 +150,9 @@ impl Declared {
         for stage in &mut project.stages {
             stage.destination.namespace = default_namespace(&self.name, &stage.name);
             stage.tasks = self.tasks.iter().map(|(name, task)| (name.clone(), vec![task.clone()])).collect();
-            for (key, settings) in self.objects.get(&stage.name).into_iter().flatten() {
+            let nothing = BTreeMap::new();
+            let declared = self.objects.get(&stage.name).unwrap_or(&nothing);
+            for (key, settings) in declared.iter().filter(|(_, settings)| is_led_well(settings, declared)) {
                 stage.objects.insert(Arc::new(object(key, settings)?));
             }
             bring_controllers(&mut stage.objects);
@@ -159,6 +161,15 @@ impl Declared {
         project.statuses = self.statuses;
         Ok(project)
     }
+}
+
+/// Whether no file would be refused for what deploys it: only the strategy Custom knows replication controllers.
+fn is_led_well(settings: &Settings, declared: &BTreeMap<ObjectKey, Settings>) -> bool {
+    let Some(name) = settings.get("leader") else { return true };
+    let leader = declared.get(&ObjectKey { kind: Kind::DeploymentConfig, name: name.clone() });
+    leader.is_some_and(|leader| {
+        leader.get("strategy").is_some_and(|strategy| strategy == "Custom") && !leader.contains_key("kind")
+    })
 }
 
 /// Deployment configs get the templates of the replication controllers that belong to them.

@@ -182,6 +182,9 @@ impl Teller {
         self.say(format!("declare web {hooks}"));
         if family == Family::Deployers {
             self.say("hang shop-dev/web-2-deploy");
+            if self.random.once_in(2) {
+                self.say("declare east leader=web service=web image=a replicas=2");
+            }
         }
         if self.random.once_in(2) {
             self.say("declare web kind=Deployment");
@@ -390,7 +393,19 @@ impl Teller {
 
     /// Deployers ask, and whatever may come in between.
     fn deployers(&mut self) {
-        match self.random.below(8) {
+        match self.random.below(9) {
+            8 => {
+                let line = self.one_of(&[
+                    "declare east leader=web service=web image=b",
+                    "declare east leader=web service=web image=c replicas=1",
+                    "declare west leader=web service=web image=a",
+                    "remove east",
+                    "remove west",
+                    "declare web strategy=Custom",
+                ]);
+                self.say(line);
+                self.say("push");
+            }
             0 => {
                 let line =
                     self.one_of(&["hang shop-dev/web-3-deploy", "hang shop-dev/web-", "heal shop-dev/web-", "finish"]);
@@ -410,6 +425,9 @@ impl Teller {
                     "until=0",
                     "until=30",
                     "until=100",
+                    "of=east new=1 old=1",
+                    "of=east new=2 old=0",
+                    "of=west new=1",
                 ]);
                 self.say(format!("deployer {stage}/web {asked}"));
                 self.few_turns();
