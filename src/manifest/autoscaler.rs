@@ -50,6 +50,7 @@ pub(crate) fn read(content: &Value, stages: &Stages, findings: &mut Findings<'_>
     let kind = match text_at(&spec, "/scaleTargetRef/kind") {
         "DeploymentConfig" => Kind::DeploymentConfig,
         "Deployment" => Kind::Deployment,
+        "ReplicationController" => Kind::ReplicationController,
         _ => return None,
     };
     let (name, target) = (text_at(content, "/metadata/name"), text_at(&spec, "/scaleTargetRef/name"));
@@ -69,16 +70,18 @@ impl Autoscaler {
         ObjectKey { kind: Kind::DeploymentConfig, name: self.target.clone() }
     }
 
-    /// What it scales, once it says how many pods that has.
+    /// What it scales, once it says how many pods that has; nothing, if that is a replication controller that no deployment
+    /// config deploys.
     ///
     /// # Errors
     /// If `found` is not what it names, or another autoscaler scales that already.
-    pub(crate) fn scaled(&self, found: Option<&Object>, stage: &StageName) -> Result<Object, Box<Problem>> {
+    pub(crate) fn scaled(&self, found: Option<&Object>, stage: &StageName) -> Result<Option<Object>, Box<Problem>> {
         let Some(found) = found.filter(|found| found.declared_kind() == self.kind) else {
-            return Err(self.scales_nothing(found, stage));
+            let is_none_of_ours = self.kind == Kind::ReplicationController;
+            return if is_none_of_ours { Ok(None) } else { Err(self.scales_nothing(found, stage)) };
         };
         let mut content = found.content.value();
-        let Some(spec) = content.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(found.clone()) };
+        let Some(spec) = content.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(None) };
         if let (Some(Value::String(other)), Some(at)) = (spec.get(AUTOSCALER), &found.autoscaled_at) {
             let message = format!(
                 "HorizontalPodAutoscaler/{} scales {}/{}, which HorizontalPodAutoscaler/{other} scales already",
@@ -91,7 +94,7 @@ impl Autoscaler {
         let mut scaled = found.clone();
         super::digest::exchange(&mut scaled, content);
         scaled.autoscaled_at = Some(self.location.clone());
-        Ok(scaled)
+        Ok(Some(scaled))
     }
 
     fn scales_nothing(&self, found: Option<&Object>, stage: &StageName) -> Box<Problem> {
@@ -158,7 +161,7 @@ mod tests {
         };
         let named = of("DeploymentConfig", "web").expect("it is one");
         let web = deployment_config("web", "a", 2, json!({}));
-        let scaled = named.scaled(Some(&web), &"dev".into()).expect("it scales that");
+        let scaled = named.scaled(Some(&web), &"dev".into()).expect("nothing is wrong").expect("it scales that");
         assert_eq!(scaled.content.at("/spec/autoscaler"), Some("hpa".into()));
         assert_eq!(scaled.content.at("/spec/replicas"), Some(2.into()), "it starts with what its file says");
         assert_ne!(scaled.digest, web.digest);

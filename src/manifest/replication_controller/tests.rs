@@ -127,6 +127,19 @@ fn in_lists_templates_and_the_words_of_the_proposal_it_is_the_same() {
 }
 
 #[test]
+fn an_autoscaler_takes_its_number_out_of_its_hands_and_deploys_nothing() {
+    let scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: load}\nspec: {maxReplicas: 9, \
+                  scaleTargetRef: {apiVersion: v1, kind: ReplicationController, name: east}}\n";
+    let files = [("a.yaml", WEB.to_owned()), ("e.yaml", of_web("east"))];
+    let scaled = project(&[&files[..], &[("hpa.yaml", scaler.to_owned())]].concat());
+    assert_eq!(object(&scaled, "east").content.at("/spec/autoscaler"), Some(json!("load")));
+    assert_eq!(object(&scaled, "web").digest, object(&project(&files), "web").digest);
+    let alone = [("e.yaml", controller("east", "app: web", "replicas: 1")), ("hpa.yaml", scaler.to_owned())];
+    let told: Vec<String> = read(&alone).project().problems.iter().map(ToString::to_string).collect();
+    assert!(told.len() == 2 && told.iter().all(|told| told.contains("is not applied")), "{told:?}");
+}
+
+#[test]
 fn without_the_label_it_is_left_alone() {
     let outcome = read(&[("a.yaml", WEB.to_owned()), ("e.yaml", controller("east", "app: web", "replicas: 1"))])
         .project()

@@ -215,7 +215,7 @@ fn leave_numbers<'a>(
 ) {
     for autoscaler in autoscalers {
         match autoscaler.scaled(objects.get(&autoscaler.key()).map(AsRef::as_ref), stage) {
-            Ok(scaled) => drop(objects.insert(shared(scaled, before))),
+            Ok(scaled) => scaled.into_iter().for_each(|scaled| drop(objects.insert(shared(scaled, before)))),
             Err(problem) => problems.push(*problem),
         }
     }
