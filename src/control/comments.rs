@@ -163,8 +163,7 @@ async fn approved(
 ) -> Result<Done, Refusal> {
     let (said, by) = ((command.pull, head), command.by.as_str());
     let approve = |transition: &mut Transition<'_>| environments::approve(transition, repository, said, by);
-    operator.driver.decide(approve).await.map_err(conflict)?;
-    let head = head.map(CommitId::as_str).unwrap_or_default();
+    let head = operator.driver.decide(approve).await.map_err(conflict)?;
     let message = format!("{head} is approved for an environment of its own, and nothing that is pushed after it");
     Ok(Done { message, ..Done::default() })
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::deployment::apply::next_version;
 use crate::engine::deployment::trigger;
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
@@ -153,7 +154,7 @@ pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> 
     let (commit, objects) = (state.declared_on.clone(), vec![(object, cause.clone())]);
     let run = by_hand(transition, &state, ByHand { commit, objects, cause, by, is_rollback: false })?;
     transition.start(run)?;
-    Ok(state.latest_version + 1)
+    next_version(transition.records, config)
 }
 
 /// Changes the number of replicas until a revision declares another one: at once, also during a rollout. Only a hold of a

@@ -202,7 +202,7 @@ pub fn look(transition: &mut Transition<'_>, repository: &RepositoryName) -> Res
 }
 
 /// Remembers somebody's word for what a pull request brings now, and has that looked at. `head` is what they name. It has to be
-/// its whole id: whoever has pushed it can make another commit with the same first digits, or push while others still read.
+/// its whole id: whoever has pushed it can make another commit with the same first digits, or push while others still read. Gives it.
 ///
 /// # Errors
 /// If they name no whole id, the pull request brings something else, or something must be read first.
@@ -211,7 +211,7 @@ pub fn approve(
     repository: &RepositoryName,
     (number, head): (u64, Option<&CommitId>),
     by: &str,
-) -> Result<(), Undecided> {
+) -> Result<CommitId, Undecided> {
     let nothing =
         || Failure::stalled("the branch asks for no environments, or nothing is known of this pull request yet");
     let at = transition.now;
@@ -233,10 +233,11 @@ pub fn approve(
         let hint = format!("look at what it brings, and say `/launchway preview {}`", one.head);
         return Err(Failure::stalled(why).hint(hint).into());
     }
-    let approval = Approval { number, head: one.head.clone(), by: by.to_owned(), at };
+    let head = one.head.clone();
     state.approvals.retain(|known| known.number != number);
-    state.approvals.push(approval);
-    look(transition, repository)
+    state.approvals.push(Approval { number, head: head.clone(), by: by.to_owned(), at });
+    look(transition, repository)?;
+    Ok(head)
 }
 
 /// Has an environment's repository known, before anything of it is read. What it brings may delete what it declared before.

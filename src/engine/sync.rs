@@ -268,9 +268,7 @@ fn under_way(
 ) -> Result<Failure, Undecided> {
     let failure = Failure::stalled("a delivery of what is declared is under way already");
     let mut objects = project.stage(stage).into_iter().flat_map(|stage| stage.objects.of_service(service));
-    let config = objects.find(|object| {
-        object.key.kind == Kind::DeploymentConfig && object.declared_kind() != Kind::ReplicationController
-    });
+    let config = objects.find(|object| object.key.kind == Kind::DeploymentConfig && !object.is_led());
     let slot = ServiceKey { project: project.name.clone(), stage: stage.clone(), service: service.clone() };
     match config {
         Some(config) => by_hand::with_way_out(failure, records, &slot, &config.target()),

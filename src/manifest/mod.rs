@@ -25,6 +25,7 @@ pub mod environment;
 mod files;
 mod findings;
 mod foreign;
+pub(crate) mod generated;
 mod globs;
 mod image;
 mod image_circle;

@@ -1,8 +1,9 @@
 //! Declared objects: what a file of the repository says should exist in a stage.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -170,6 +171,23 @@ impl Object {
         }
         let declared = self.content.read::<Declared>().ok().and_then(|declared| declared.kind);
         declared.unwrap_or_else(|| self.key.kind.clone())
+    }
+
+    /// Whether it is a replication controller, which the deployment of its deployment config deploys.
+    pub fn is_led(&self) -> bool {
+        self.key.kind == Kind::DeploymentConfig && self.declared_kind() == Kind::ReplicationController
+    }
+
+    /// The names of the replication controllers that it deploys beside its own pods, if it is a deployment config that does.
+    pub fn controllers(&self) -> Vec<String> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Spec {
+            controllers: BTreeMap<String, IgnoredAny>,
+        }
+        let is_config = self.key.kind == Kind::DeploymentConfig;
+        let spec = is_config.then(|| self.spec::<Spec>().ok()).flatten().unwrap_or_default();
+        spec.controllers.into_keys().collect()
     }
 
     /// What people call a deployment config in commands: `dc/web`, or `deploy/web` where it is declared as a `Deployment`.

@@ -332,7 +332,7 @@ impl ConfigState {
     fn is_lacking(&self) -> bool {
         let serving = self.serving.as_ref().map(|serving| &serving.object);
         serving.is_none_or(|serving| serving.digest != self.object.digest)
-            && self.object.declared_kind() == Kind::ReplicationController
+            && self.object.is_led()
             && serving.and_then(|serving| serving.template()) != self.object.template()
     }
 

@@ -353,7 +353,7 @@ fn plan_stage<'a>(
         }
         let runs_again = runs_again.remove(&service);
         let configs = stage.objects.of_service(&service).filter(|object| object.key.kind == Kind::DeploymentConfig);
-        let configs = configs.filter(|object| object.declared_kind() != Kind::ReplicationController);
+        let configs = configs.filter(|object| !object.is_led());
         let configs = u32::try_from(configs.count()).unwrap_or(u32::MAX);
         services.push(ServicePlan { configs, service, content, previous_stage, changes, runs_again });
     }

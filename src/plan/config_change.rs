@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::manifest::generated::{mark, marks};
 use crate::model::cause::{Cause, in_words};
 use crate::model::deployment_config::{AUTOSCALER_POINTER, CONTROLLERS, CONTROLLERS_POINTER, DeploymentConfigSpec};
 use crate::model::object::{Kind, Object};
@@ -15,7 +16,7 @@ use crate::model::plan::{Change, Decision, Difference, PAUSED, QUARANTINED};
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::state::{ConfigState, spec_of};
 use crate::plan::diff::diff;
-use crate::plan::{generated, trigger};
+use crate::plan::trigger;
 
 /// Below this pointer a difference is one of the template.
 const TEMPLATE: &str = "/spec/template";
@@ -152,7 +153,7 @@ pub fn refusal(declared: &Object, applied: &ConfigState) -> Option<String> {
 fn baseline(applied: &ConfigState) -> Value {
     let mut content = applied.object.content.value();
     let serving = applied.serving.as_ref().map(|serving| serving.object.content.value()).unwrap_or_default();
-    generated::mark(&mut content, generated::marks(&serving));
+    mark(&mut content, marks(&serving));
     let deployed = [("template", TEMPLATE), (CONTROLLERS, CONTROLLERS_POINTER)];
     let deployed = deployed.map(|(field, pointer)| (field, serving.pointer(pointer).cloned()));
     for (field, serving) in deployed {

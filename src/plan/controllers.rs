@@ -8,8 +8,9 @@ use serde_json::Value;
 use super::build::Applied;
 use super::change::unchanged;
 use super::config_change::blocked;
+use crate::manifest::replication_controller::place;
 use crate::model::cause::Cause;
-use crate::model::deployment_config::{CONTROLLER_OF_POINTER, CONTROLLERS_POINTER};
+use crate::model::deployment_config::CONTROLLER_OF_POINTER;
 use crate::model::ids::ServiceName;
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision, Difference};
@@ -18,23 +19,19 @@ use crate::model::state::{ConfigState, spec_of};
 
 /// The deployment config that deploys a replication controller.
 pub fn leader_of(object: &Object) -> Option<ObjectKey> {
-    let is_one = object.key.kind == Kind::DeploymentConfig && object.declared_kind() == Kind::ReplicationController;
-    let name = is_one.then(|| object.content.at(CONTROLLER_OF_POINTER)).flatten()?;
+    let name = object.is_led().then(|| object.content.at(CONTROLLER_OF_POINTER)).flatten()?;
     Some(ObjectKey { kind: Kind::DeploymentConfig, name: name.as_str()?.to_owned() })
 }
 
 /// The replication controllers that a deployment config deploys.
-pub(super) fn of(leader: &Object) -> Vec<ObjectKey> {
-    let is_one = leader.key.kind == Kind::DeploymentConfig;
-    let controllers = is_one.then(|| leader.content.at(CONTROLLERS_POINTER)).flatten();
-    let names = controllers.iter().filter_map(Value::as_object).flat_map(|named| named.keys());
-    names.map(|name| ObjectKey { kind: Kind::DeploymentConfig, name: name.clone() }).collect()
+pub(super) fn of(leader: &Object) -> impl Iterator<Item = ObjectKey> + use<> {
+    leader.controllers().into_iter().map(|name| ObjectKey { kind: Kind::DeploymentConfig, name })
 }
 
 /// Whether a version that serves has a replication controller of that name.
 pub fn serves_with(leader: &ConfigState, name: &str) -> bool {
-    let serving = leader.serving.as_ref().and_then(|serving| serving.object.content.at(CONTROLLERS_POINTER));
-    !leader.removed && serving.is_some_and(|controllers| controllers.get(name).is_some())
+    let serving = leader.serving.as_ref().filter(|_| !leader.removed);
+    serving.is_some_and(|serving| serving.object.controllers().iter().any(|known| known == name))
 }
 
 /// Whether a replication controller does not serve its template.
@@ -43,21 +40,24 @@ pub fn lacks(template: Option<&Value>, applied: Option<&ConfigState>) -> bool {
     serving.and_then(|serving| serving.object.template()).as_ref() != template
 }
 
-/// A deployment config of which nothing differs is deployed all the same, because a replication controller does not serve its
-/// template. One that failed so, or waits, stays as it is.
-pub fn bring(change: Change, name: &str, template: Option<Value>) -> Change {
-    let is_open = match change.decision {
+/// Whether a deployment config may still be deployed because of a replication controller: not, if it is anyway, failed so, or waits.
+pub fn is_open(change: &Change) -> bool {
+    match change.decision {
         Decision::None => change.cause.is_empty(),
         Decision::Update | Decision::Scale => true,
         _ => false,
-    };
-    let spec = change.object.as_ref().and_then(|object| spec_of(object).ok());
-    let Some(_) = spec.filter(|spec| is_open && spec.has_config_change_trigger() && blocked(spec).is_none()) else {
+    }
+}
+
+/// A deployment config of which nothing differs is deployed all the same, because a replication controller does not serve its
+/// template. One that failed so, or waits, stays as it is.
+pub fn bring(change: Change, name: &str, template: Option<Value>) -> Change {
+    let spec = change.object.as_ref().filter(|_| is_open(&change)).and_then(|object| spec_of(object).ok());
+    let Some(_) = spec.filter(|spec| spec.has_config_change_trigger() && blocked(spec).is_none()) else {
         return change;
     };
-    let pointer = format!("{CONTROLLERS_POINTER}/{}", name.replace('~', "~0").replace('/', "~1"));
     let mut reasons = change.reasons;
-    reasons.push(Difference { pointer, old: None, new: template });
+    reasons.push(Difference { pointer: place(name), old: None, new: template });
     let cause = format!("rc/{name} does not serve");
     Change { decision: Decision::Deploy, cause, causes: vec![Cause::ConfigChange], reasons, ..change }
 }

@@ -2,34 +2,16 @@
 
 use serde_json::Value;
 
+use crate::manifest::generated::{mark, marks};
 use crate::model::object::GENERATED;
 use crate::model::plan::Difference;
 
 /// Begins a text that is generated while it is compared; no text of a file begins so.
 const SEAL: char = '\0';
 
-/// Where in an object's content generated values are, one JSON pointer a line; empty where there are none.
-pub fn marks(content: &Value) -> &str {
-    let annotations = content.get("metadata").and_then(|metadata| metadata.get("annotations"));
-    annotations.and_then(|annotations| annotations.get(GENERATED)).and_then(Value::as_str).unwrap_or_default()
-}
-
 /// Content that says of nothing but where it has generated values.
 pub fn marking(pointers: &str) -> Value {
     serde_json::json!({"metadata": {"annotations": {GENERATED: pointers}}})
-}
-
-/// Marks what the other object has marked too.
-pub(super) fn mark(content: &mut Value, more: &str) {
-    if more.is_empty() {
-        return;
-    }
-    let all = format!("{}\n{more}", marks(content));
-    let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Default::default()));
-    if let Some(annotations) = annotations.as_object_mut() {
-        annotations.insert(GENERATED.to_owned(), all.into());
-    }
 }
 
 /// Marks what is generated in another content too, parts of which are in this one.

@@ -7,7 +7,6 @@ use crate::engine::rollback::{RolledBack, Started};
 use crate::error::{Failure, Result};
 use crate::manifest::rollback::RollbackRequest;
 use crate::model::ids::{CommitId, ConfigKey, ProjectName};
-use crate::model::object::Kind;
 use crate::model::rollback::Rollback;
 use crate::model::state::ConfigState;
 
@@ -63,8 +62,8 @@ pub(super) fn meant(
         let message = "all of a stage go back to what was deployed when a revision had been applied";
         return Err(Refusal::Invalid(Failure::stalled(message).hint("name the revision, and nothing else")));
     }
-    let is_led = |state: &ConfigState| state.object.declared_kind() == Kind::ReplicationController; // goes back with what leads it
-    let there = configs.iter().filter(|state| !state.removed && !is_led(state));
+    // A replication controller goes back with what deploys it.
+    let there = configs.iter().filter(|state| !state.removed && !state.object.is_led());
     let all = there.map(|state| {
         let rollback = read(&RollbackRequest::new(state.key.name.clone(), settings.clone()))?;
         Ok(Rollback { may_be_absent: true, ..rollback })

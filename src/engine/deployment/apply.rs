@@ -334,7 +334,7 @@ pub(in crate::engine) fn start_deployment(
     let spec = typed(&object)?;
     let on_failure =
         transition.records.repositories.get(&parent.repository)?.map(|it| it.on_failure).unwrap_or_default();
-    let (newest, now) = (newest_version(transition.records, &key)?, transition.now);
+    let (next, now) = (next_version(transition.records, &key)?, transition.now);
     quarantine::keep(transition.records, &key, &object.digest, now)?;
     let go = controllers::superfluous(transition.records, &key, &spec)?;
     let all_serve = controllers::all_serve(transition.records, &key, &spec)?;
@@ -350,7 +350,7 @@ pub(in crate::engine) fn start_deployment(
         serves_already(transition, by, &key, deployment);
         return Ok(());
     }
-    let number = change.retry.unwrap_or(state.latest_version.max(newest) + 1);
+    let number = change.retry.unwrap_or(next);
     let version = Version { number, commit: parent.commit.clone(), object: object.clone() };
     let previous = state.exchanged().map(|exchanged| exchanged.number).filter(|exchanged| *exchanged != number);
     state.latest_version = state.latest_version.max(number);
@@ -395,12 +395,14 @@ fn begin(transition: &mut Transition<'_>, by: &RunId, mut fresh: DeploymentRun) 
     transition.apply(&id, decided)
 }
 
-/// The highest version that history knows of: a deployment config that comes back goes on counting.
-fn newest_version(records: &Records, key: &ConfigKey) -> Result<u32, Undecided> {
-    match records.configs.get(key)? {
-        Some(_) => Ok(0),
-        None => records.number(Lookup::NewestVersion(key.clone())),
-    }
+/// The version that a deployment config gets next. One that comes back goes on counting from what history knows of, also where it
+/// is declared before it is deployed.
+pub(in crate::engine) fn next_version(records: &Records, key: &ConfigKey) -> Result<u32, Undecided> {
+    let newest = match records.configs.get(key)?.map_or(0, |state| state.latest_version) {
+        0 => records.number(Lookup::NewestVersion(key.clone()))?,
+        latest => latest,
+    };
+    Ok(newest + 1)
 }
 
 fn sequence(records: &Records, id: &RunId) -> Result<Option<SequenceRun>, Undecided> {

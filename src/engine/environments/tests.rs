@@ -174,7 +174,10 @@ fn word(head: Option<&str>, is_fork: bool) -> Result<Vec<Approval>, String> {
     let mut transition = Transition::new(&mut records, Timestamp(200), TaskLimits::default());
     let head = head.map(CommitId::from);
     match approve(&mut transition, &name, (7, head.as_ref()), "gitea:ann") {
-        Ok(()) => Ok(records.repositories.get(&name).unwrap().unwrap().approvals.clone()),
+        Ok(approved) => {
+            assert_eq!(head, Some(approved), "they are told of the commit that they named");
+            Ok(records.repositories.get(&name).unwrap().unwrap().approvals.clone())
+        }
         Err(Undecided::Refused(failure)) => Err(failure.to_string()),
         Err(Undecided::Needs(needs)) => unreachable!("{needs:?}"),
     }

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::by_hand::{deployment, rolled_out};
+use crate::engine::deployment::apply::next_version;
 use crate::engine::records::{Records, Undecided};
 use crate::engine::rollback::start::{Part, judge, planned};
 use crate::engine::rollback::{RolledBack, Started, target};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::action::Action;
-use crate::model::deployment_config::CONTROLLERS_POINTER;
 use crate::model::hold::{HoldKind, ProjectHolds};
 use crate::model::ids::{CommitId, ConfigKey, HoldId, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
@@ -100,9 +100,7 @@ pub fn fulfilled(state: &RepositoryState, project: &Project, holds: &ProjectHold
     let is_said = |service: &ServiceKey| {
         let Some(stage) = project.stage(&service.stage) else { return false };
         let objects = stage.objects.of_service(&service.service);
-        let is_member = |object: &&Arc<Object>| {
-            object.key.kind == Kind::DeploymentConfig && object.declared_kind() != Kind::ReplicationController
-        };
+        let is_member = |object: &&Arc<Object>| object.key.kind == Kind::DeploymentConfig && !object.is_led();
         let mut configs = objects.filter(is_member).peekable();
         let is_merged = |name: &str| merged.iter().any(|config| config.name == name && config.stage == service.stage);
         configs.peek().is_some() && configs.all(|config| is_merged(&config.key.name))
@@ -288,7 +286,7 @@ fn part(records: &Records, asked: &Rollback, project: &Project) -> Result<Part, 
     Ok(Part::GoesBack(Box::new(RolledBack {
         to: number,
         never_served: history.iter().any(|past| past.version == number && !past.is_complete),
-        version: state.latest_version + 1,
+        version: next_version(records, config)?,
         parts: asked.parts,
         object: earlier.object,
         commit: earlier.commit,
@@ -301,7 +299,7 @@ fn part(records: &Records, asked: &Rollback, project: &Project) -> Result<Part, 
 /// Its replication controllers stand in files of their own, of which only some may have changed: nobody but a person can tell which
 /// of them are to come back.
 fn refuse_with_controllers(config: &ConfigKey, versions: [&Object; 2]) -> Result<(), Failure> {
-    if versions.iter().all(|object| object.content.at(CONTROLLERS_POINTER).is_none()) {
+    if versions.iter().all(|object| object.controllers().is_empty()) {
         return Ok(());
     }
     let name = &config.name;

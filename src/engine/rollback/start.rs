@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::engine::by_hand::{ByHand, by_hand, deployment, refuse_if_down, rolled_out};
+use crate::engine::deployment::apply::next_version;
 use crate::engine::holds;
 use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::rollback::{give_way, hand_over_to_beside, refuse_if_paused, restore, target};
@@ -149,7 +150,7 @@ fn part(records: &Records, asked: &Rollback, by: &str) -> Result<Part, Undecided
     Ok(Part::GoesBack(Box::new(RolledBack {
         to: number,
         never_served: history.iter().any(|past| past.version == number && !past.is_complete),
-        version: state.latest_version + 1,
+        version: next_version(records, config)?,
         parts: *parts,
         object: Arc::new(object),
         commit: earlier.commit,

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{Belongs, LABEL_POINTER};
+use super::{Belongs, LABEL_POINTER, place};
 use crate::manifest::digest;
+use crate::manifest::generated;
 use crate::manifest::problem::{Problem, field_path};
 use crate::manifest::shape::nearest;
-use crate::model::deployment_config::{CONTROLLERS, CONTROLLERS_POINTER, DeploymentConfigSpec, StrategyKind};
+use crate::model::deployment_config::{CONTROLLERS, DeploymentConfigSpec, StrategyKind};
 use crate::model::ids::StageName;
-use crate::model::object::{GENERATED, Kind, Object, ObjectKey};
+use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::project::StageObjects;
 use crate::model::selector::selects;
 use crate::model::state::spec_of;
@@ -104,20 +105,6 @@ fn at(problem: Problem, pointer: &str) -> Problem {
     Problem { pointer: pointer.to_owned(), field: field_path(pointer), ..problem }
 }
 
-/// Notes what else in a content is generated.
-fn mark(content: &mut Value, pointers: &[String]) {
-    if pointers.is_empty() {
-        return;
-    }
-    let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-    let Some(annotations) = annotations.as_object_mut() else { return };
-    let known = annotations.get(GENERATED).and_then(Value::as_str).into_iter().flat_map(str::lines);
-    let all: Vec<&str> = known.chain(pointers.iter().map(String::as_str)).collect();
-    let all = all.join("\n");
-    annotations.insert(GENERATED.to_owned(), all.into());
-}
-
 fn title(object: &Object) -> String {
     format!("{}/{}", object.declared_kind(), object.key.name)
 }
@@ -129,17 +116,15 @@ pub(crate) fn with_controllers<'a>(leader: &Object, controllers: impl Iterator<I
     for controller in controllers {
         let name = &controller.key.name;
         let before = controller.content.value();
-        let place = format!("{CONTROLLERS_POINTER}/{}", name.replace('~', "~0").replace('/', "~1"));
-        let generated =
-            before.pointer("/metadata/annotations").and_then(|it| it.get(GENERATED)).and_then(Value::as_str);
-        let of_template = generated.into_iter().flat_map(str::lines).filter_map(|it| it.strip_prefix("/spec/template"));
+        let place = place(name);
+        let of_template = generated::marks(&before).lines().filter_map(|it| it.strip_prefix("/spec/template"));
         marks.extend(of_template.map(|rest| format!("{place}{rest}")));
         templates.insert(name.clone(), before.pointer("/spec/template").cloned().unwrap_or_default());
     }
     if let Some(spec) = content.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert(CONTROLLERS.to_owned(), Value::Object(templates));
     }
-    mark(&mut content, &marks);
+    generated::mark(&mut content, &marks.join("\n"));
     let mut object = leader.clone();
     digest::exchange(&mut object, content);
     object

@@ -12,6 +12,7 @@ use super::pod_template::defaults::set_absent;
 use super::shape::replication_controller::REPLICATION_CONTROLLER;
 use super::shape::{Strictness, check};
 use super::stage_context::Terms;
+use super::yaml::push_segment;
 use super::{metadata, names};
 use crate::model::deployment_config::{CONTROLLER_OF, CONTROLLERS_POINTER};
 use crate::model::object::{Kind, Location, ObjectKey};
@@ -88,6 +89,13 @@ pub(crate) fn belongs(content: &Value, findings: &Findings<'_>) -> Option<Belong
         selector_at: findings.location("/spec/selector"),
         service: service.map(|service| (service, findings.location(place))),
     })
+}
+
+/// Where the template of a replication controller stands in the content of its deployment config.
+pub(crate) fn place(name: &str) -> String {
+    let mut pointer = CONTROLLERS_POINTER.to_owned();
+    push_segment(&mut pointer, name);
+    pointer
 }
 
 /// The replication controller that a pointer into the content of its deployment config is about, and where that stands in its

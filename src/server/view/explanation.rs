@@ -184,7 +184,7 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
     let of_run = run.changes().iter().filter(|change| change.key.kind == Kind::DeploymentConfig && !change.is_led());
     let mut targets = configs
         .iter()
-        .filter(|config| has_rollouts(config))
+        .filter(|config| !config.object.is_led())
         .map(|config| config.object.target())
         .chain(of_run.map(Change::target));
     let ServiceKey { stage, service, .. } = &run.service;
@@ -356,16 +356,11 @@ fn undelivered_reason(service: &ServiceKey, facts: &Facts) -> Option<Reason> {
     Some(Reason::new("drift", message).hint(hint))
 }
 
-/// Whether commands about rollouts may name it: a replication controller has none of its own.
-fn has_rollouts(config: &ConfigState) -> bool {
-    config.object.declared_kind() != Kind::ReplicationController
-}
-
 fn drift_reason(config: &ConfigState, pods: &[ObservedPod]) -> Option<Reason> {
     let is_left = |pod: &ObservedPod| {
         pod.lives() && pod.origin != Origin::Own && pod.version().is_some_and(|(of, _)| of == &config.key)
     };
-    let attempt = config.attempted.as_ref().filter(|_| has_rollouts(config))?; // what deploys it says it
+    let attempt = config.attempted.as_ref().filter(|_| !config.object.is_led())?; // what deploys it says it
     let word = ended_badly(attempt.outcome?, attempt.version.object.digest == config.object.digest)?;
     let serving = match &config.serving {
         Some(version) => format!("version {} serves", version.number),

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{begin, config_or_new, deployment_run, typed};
+use super::{begin, config_or_new, deployment_run, next_version, typed};
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::manifest::digest;
+use crate::manifest::generated::marks;
 use crate::manifest::replication_controller::inside;
-use crate::model::deployment_config::{CONTROLLER_OF, CONTROLLERS_POINTER, DeploymentConfigSpec};
+use crate::model::deployment_config::{CONTROLLER_OF, DeploymentConfigSpec};
 use crate::model::ids::{ConfigKey, RunId};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::plan::{Change, Decision};
@@ -60,7 +61,8 @@ pub(super) fn all_serve(records: &Records, leader: &ConfigKey, spec: &Deployment
 /// A change of a deployment config, which is deployed also where nothing of it differs but a replication controller does not
 /// serve its template.
 pub(super) fn bring(records: &Records, leader: &ConfigKey, change: Change) -> Result<Change, Undecided> {
-    let spec = change.object.as_ref().and_then(|object| spec_of(object).ok()).unwrap_or_default();
+    let Some(object) = change.object.as_ref().filter(|_| plan::is_open(&change)) else { return Ok(change) };
+    let spec = spec_of(object).unwrap_or_default();
     let is_there = records.configs.get(leader)?.is_some_and(|state| !state.removed);
     Ok(match lacking(records, leader, &spec.controllers)?.filter(|_| is_there) {
         Some((name, template)) => plan::bring(change, name, Some(template.clone())),
@@ -99,10 +101,7 @@ fn known(state: Option<&ConfigState>) -> BTreeSet<String> {
     let attempted = state.attempted.as_ref().map(|attempt| &attempt.version.object);
     let serving = state.serving.as_ref().map(|serving| &serving.object);
     let objects = [Some(&state.object), attempted, serving].into_iter().flatten();
-    let named = objects.filter_map(|object| object.content.at(CONTROLLERS_POINTER));
-    named
-        .flat_map(|named| named.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect::<Vec<_>>())
-        .collect()
+    objects.flat_map(|object| object.controllers()).collect()
 }
 
 /// Whether something is still deployed by the deployment config that is deployed now.
@@ -168,7 +167,7 @@ fn bare(leader: &DeploymentRun, config: &ConfigKey) -> Object {
 /// Where the template of a replication controller has generated values, as content that says so.
 fn marked(leader: &DeploymentRun, config: &ConfigKey) -> Value {
     let content = leader.object.content.value();
-    let inside = generated::marks(&content).lines().filter_map(inside);
+    let inside = marks(&content).lines().filter_map(inside);
     let own: Vec<String> = inside.filter(|(name, _)| *name == config.name).map(|(_, pointer)| pointer).collect();
     generated::marking(&own.join("\n"))
 }
@@ -180,7 +179,7 @@ fn start_one(
     config: &ConfigKey,
     object: &Arc<Object>,
 ) -> Result<Controlled, Undecided> {
-    let (newest, now) = (newest(transition.records, config)?, transition.now);
+    let (next, now) = (next_version(transition.records, config)?, transition.now);
     let (spec, template) = (typed(object)?, object.template());
     let state = config_or_new(transition.records, parent, object)?;
     let failed = state.attempted.take().filter(|attempt| attempt.outcome.is_some() && change.retry.is_some());
@@ -191,7 +190,7 @@ fn start_one(
     if let Some(serving) = state.serving.as_ref().filter(|serving| serving.object.template() == template) {
         return Ok(Controlled { name, version: serving.number, is_new: false, reached: None, has_left: false });
     }
-    let number = again.map_or(state.latest_version.max(newest) + 1, |attempt| attempt.version.number);
+    let number = again.map_or(next, |attempt| attempt.version.number);
     let previous = state.serving.as_ref().map(|serving| serving.number);
     let version = Version { number, commit: parent.commit.clone(), object: Arc::clone(object) };
     state.latest_version = state.latest_version.max(number);
@@ -201,14 +200,6 @@ fn start_one(
     let led_by = Some(led_by(&leader.id, leader));
     begin(transition, &parent.id, DeploymentRun { replicas, led_by, on_failure: leader.on_failure, ..fresh })?;
     Ok(Controlled { name, version: number, is_new: true, reached: None, has_left: false })
-}
-
-/// The highest version that there was: one that comes back was declared just before, and goes on counting.
-fn newest(records: &Records, config: &ConfigKey) -> Result<u32, Undecided> {
-    match records.configs.get(config)?.is_some_and(|state| state.latest_version > 0) {
-        true => Ok(0),
-        false => records.number(Lookup::NewestVersion(config.clone())),
-    }
 }
 
 fn led_by(run: &RunId, leader: &DeploymentRun) -> Leader {
