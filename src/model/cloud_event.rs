@@ -121,6 +121,8 @@ pub enum Meaning<'a> {
     },
     /// A sequence has begun or ended: only launchway says that.
     SequenceTold,
+    /// What an executor logs.
+    Log,
     /// Something happened elsewhere that sequences may be triggered on.
     Domain,
 }
@@ -137,6 +139,7 @@ impl<'a> Meaning<'a> {
             [task, "invalidated"] => Meaning::TaskInvalidated { task },
             [stage, sequence, "triggered"] => Meaning::SequenceTriggered { stage, sequence },
             [_, _, "started" | "finished"] => Meaning::SequenceTold,
+            ["sh", "keptn", "log", "error"] => Meaning::Log,
             _ => Meaning::Domain,
         }
     }
@@ -181,6 +184,7 @@ mod tests {
                 Meaning::SequenceTriggered { stage: "dev", sequence: "delivery" },
             ),
             ("sh.keptn.event.dev.delivery.finished", Meaning::SequenceTold),
+            ("sh.keptn.log.error", Meaning::Log),
             ("sh.keptn.event.problem.open", Meaning::Domain),
             ("sh.keptn.event.production.problem.open", Meaning::Domain),
             ("com.example.image.built", Meaning::Domain),

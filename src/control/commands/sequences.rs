@@ -90,5 +90,9 @@ async fn abort_runs(operator: &Operator, runs: &[RunId], by: &str) -> Result<Don
             ended.push(run.clone());
         }
     }
-    Ok(Done { runs: ended.clone(), ..said(format!("ending {}", ended.len())) })
+    let message = match ended.len() {
+        0 => "nothing of it is under way".to_owned(),
+        several => format!("ending {several}"),
+    };
+    Ok(Done { runs: ended, ..said(message) })
 }

@@ -91,7 +91,8 @@ pub fn decide(
         return Err(Failure::stalled(format!("{} has decided already: it {}", verdict.by, asking.message)).into());
     }
     let word = if verdict.approve { "approved" } else { "rejected" };
-    let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
+    let reason: Vec<&str> = verdict.reason.split_whitespace().collect(); // it is a part of one line
+    let reason = if reason.is_empty() { String::new() } else { format!(": {}", reason.join(" ")) };
     let event = Event::ExecutorFinished {
         task,
         executor: verdict.by.to_owned(),

@@ -33,6 +33,9 @@ const LONGEST_MESSAGE: usize = 2000;
 /// So many executors may have to do with one task.
 const MOST_EXECUTORS: usize = 100;
 
+/// Why what executors log has no effect.
+pub const LOGGED: &str = "what executors log is not kept";
+
 /// What has become of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
@@ -111,6 +114,7 @@ pub fn receive(
             Err(Failure::stalled(format!("`{}` is told by launchway alone", event.kind)).malformed().into())
         }
         Meaning::TaskInvalidated { .. } => Ok(ignored(event, "nothing follows from what was made invalid")),
+        Meaning::Log => Ok(ignored(event, LOGGED)),
     }
 }
 

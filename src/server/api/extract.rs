@@ -9,16 +9,11 @@ use serde::de::DeserializeOwned;
 use crate::server::problem::Problem;
 use crate::server::state::ServerState;
 
-/// Parameters after the `?`.
-#[derive(Debug, FromRequestParts)]
-#[from_request(via(axum::extract::Query), rejection(Problem))]
+/// Parameters after the `?`. Keptn's clients also name what they do not ask for: an empty one is none.
+#[derive(Debug)]
 pub struct Parameters<T>(pub T);
 
-/// Parameters of Keptn's clients, which also name what they do not ask for: an empty one is none.
-#[derive(Debug)]
-pub struct Filters<T>(pub T);
-
-impl<T: DeserializeOwned> FromRequestParts<ServerState> for Filters<T> {
+impl<T: DeserializeOwned> FromRequestParts<ServerState> for Parameters<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &ServerState) -> Result<Self, Problem> {
@@ -26,8 +21,8 @@ impl<T: DeserializeOwned> FromRequestParts<ServerState> for Filters<T> {
         let given: Vec<&str> = parts.uri.query().unwrap_or_default().split('&').filter(is_given).collect();
         let given = Uri::try_from(format!("/?{}", given.join("&")));
         let given = given.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.to_string()))?;
-        let Query(filters) = Query::try_from_uri(&given)?;
-        Ok(Self(filters))
+        let Query(parameters) = Query::try_from_uri(&given)?;
+        Ok(Self(parameters))
     }
 }
 

@@ -96,7 +96,7 @@ pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
     reasons.extend(facts.repository.iter().filter_map(repository_reason));
     reasons.extend(facts.head.iter().filter_map(revision_reason));
     reasons.extend(hold_reasons(service, &facts.holds));
-    reasons.extend(facts.slot.iter().filter_map(|run| run_reason(run, &facts.configs)));
+    reasons.extend(facts.slot.iter().filter_map(|run| run_reason(run, facts)));
     reasons.extend(facts.deployments.iter().filter_map(deployment_reason));
     reasons.extend(facts.outbox.iter().filter_map(outbox_reason));
     reasons.extend(facts.refused.iter().map(|refused| refused_reason(service, refused)));
@@ -158,7 +158,7 @@ fn hold_reasons<'a>(service: &'a ServiceKey, holds: &'a [Hold]) -> impl Iterator
     })
 }
 
-fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
+fn run_reason(run: &Run, facts: &Facts) -> Option<Reason> {
     let run = run.sequence()?;
     let what = format!("{} of {}", run.sequence(), run.commit.short());
     let step = run.task().map_or("its end", |task| task.step.as_str());
@@ -182,8 +182,8 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
     };
     let steps = format!("`launchway describe run/{}` tells its steps", run.id);
     let of_run = run.changes().iter().filter(|change| change.key.kind == Kind::DeploymentConfig && !change.is_led());
+    let configs = facts.configs.iter();
     let mut targets = configs
-        .iter()
         .filter(|config| !config.object.is_led())
         .map(|config| config.object.target())
         .chain(of_run.map(Change::target));
@@ -191,13 +191,22 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
     let hint = match (run.state, targets.next()) {
         _ if run.paused.is_some() => format!("`launchway resume {service} -s {stage}` lets it go on"),
         _ if run.awaits_approval().is_some() => {
-            let commit = run.commit.short();
-            format!("`launchway approve {service} -s {stage} --revision {commit}` lets it go on, `reject` ends it")
+            let meant = meant(run, &facts.slot);
+            format!("`launchway approve {service} -s {stage} {meant}` lets it go on, `reject` ends it")
         }
         (SequenceState::Running { .. }, Some(target)) => format!("{steps}, {}", ends_it(&target, &run.service.stage)),
         _ => steps,
     };
     Some(Reason::new("run", message).hint(hint))
+}
+
+/// How a person names a run that waits for approval: by its revision, unless another one of that waits too.
+fn meant(run: &SequenceRun, slot: &[Run]) -> String {
+    let waiting = slot.iter().filter_map(Run::sequence).filter(|other| other.awaits_approval().is_some());
+    match waiting.filter(|other| other.commit == run.commit).count() {
+        0 | 1 => format!("--revision {}", run.commit.short()),
+        _ => format!("--run {}", run.id),
+    }
 }
 
 /// What holds a deployment back.
@@ -394,13 +403,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::engine::fixtures::{NOW, delivery};
+    use crate::engine::sequence::machine::{step, task_records};
     use crate::manifest::digest;
+    use crate::model::event::Event;
     use crate::model::hold::{HoldKind, HoldScope};
     use crate::model::ids::{CommitId, ConfigKey, Destination, HoldId};
     use crate::model::object::{Location, Object};
     use crate::model::plan::{PAUSED, PassedContent};
     use crate::model::project::Procedure;
-    use crate::model::shipyard::Shipyard;
+    use crate::model::shipyard::{Sequence, Shipyard, Task};
     use crate::model::state::{Attempt, Version};
     use crate::model::time::Timestamp;
 
@@ -439,6 +451,27 @@ mod tests {
         assert_eq!(reasons.len(), 1);
         assert!(reasons[0].message.contains("ann") && reasons[0].message.contains("sale"), "{reasons:?}");
         assert!(reasons[0].hint.as_ref().is_some_and(|hint| hint.contains("release h1")));
+    }
+
+    /// A sequence of revision `a` that asks for approval.
+    fn asking(id: &str) -> Run {
+        let sequence = Sequence { name: "check".into(), tasks: vec![Task::named("approval")], ..Sequence::default() };
+        let tasks = task_records(&sequence);
+        let procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
+        let run = SequenceRun { delivery: None, procedure, tasks, ..delivery(id, "a") };
+        Run::Sequence(Box::new(step(&run, &Event::Admitted, NOW).0))
+    }
+
+    #[test]
+    fn how_to_approve_names_one_of_those_that_wait() {
+        let hints = |slot: &[Run]| -> Vec<String> {
+            let facts = Facts { slot: slot.to_vec(), ..Facts::default() };
+            explain(&web(), &facts).reasons.into_iter().filter_map(|reason| reason.hint).collect()
+        };
+        let alone = hints(&[asking("r1")]);
+        assert!(alone.len() == 1 && alone[0].contains("approve web -s dev --revision "), "{alone:?}");
+        let both = hints(&[asking("r1"), asking("r2")]);
+        assert!(both[0].contains("approve web -s dev --run r1`") && both[1].contains("--run r2`"), "{both:?}");
     }
 
     fn revision(result: RevisionResult) -> RevisionState {

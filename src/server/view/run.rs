@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::ChangeView;
 use super::time;
 use crate::engine::deployment::strategy;
+use crate::engine::lifecycle::policy;
 use crate::model::deployment_config::HookPoint;
 use crate::model::outcome::PodOutcome;
 use crate::model::run::{
@@ -104,14 +105,26 @@ pub struct TryView {
     pub output: String,
 }
 
-/// What the task that a run is at waits for, where executors, people or services have to do something.
+/// What the task that a run is at waits for: executors, people or services, or the end of the pause before it is tried again.
 pub(super) fn awaits(run: &SequenceRun) -> Option<String> {
+    if let Some(at) = tries_again_at(run) {
+        return Some(format!("it has failed, and is tried again at {}", time(at)));
+    }
     let is_told = run.awaits_services() || run.offered().is_some();
     let (task, SequenceState::Running { task: index }) = (run.task().filter(|_| is_told)?, run.state) else {
         return None;
     };
     let sign = run.awaited_sign(index).map(|(who, due)| format!("; {} must be heard of by {}", who.name, time(due)));
     (!task.message.is_empty()).then(|| format!("{}{}", task.message, sign.unwrap_or_default()))
+}
+
+/// When the task at which a run is begins anew that has failed; nothing, if none waits for that.
+fn tries_again_at(run: &SequenceRun) -> Option<Timestamp> {
+    let is_running = matches!(run.state, SequenceState::Running { .. });
+    let task = run.task().filter(|task| is_running && task.ended_at.is_none())?;
+    let failed = task.tries.last().filter(|last| last.outcome.is_some());
+    let tries = u32::try_from(task.tries.len()).unwrap_or(u32::MAX);
+    task.again_at.or_else(|| Some(failed?.ended_at? + policy::pause(tries)))
 }
 
 /// Why a run waits, or how it ended.
@@ -376,6 +389,7 @@ mod tests {
     use crate::manifest::digest;
     use crate::model::event::Event;
     use crate::model::project::Procedure;
+    use crate::model::run::TaskTry;
     use crate::model::shipyard::{Sequence, Task};
 
     #[test]
@@ -392,5 +406,33 @@ mod tests {
         let started = Event::ExecutorStarted { task: 0, executor: "k6".into(), id: String::new(), data: Value::Null };
         let due = time(NOW + Duration::from_secs(60));
         assert_eq!(told(&step(&offered, &started, NOW).0), format!("test: runs at k6; k6 must be heard of by {due}"));
+    }
+
+    #[test]
+    fn what_has_failed_says_when_it_is_tried_again() {
+        let pause = |task: TaskRecord| {
+            let state = SequenceState::Running { task: 0 };
+            let run = SequenceRun { state, tasks: vec![task], ..delivery("r1", "a") };
+            RunView::from(&Run::Sequence(Box::new(run))).message
+        };
+        let tried = |outcome: Option<PodOutcome>| TaskTry {
+            pod: "check-1".into(),
+            started_at: NOW,
+            running_since: None,
+            timed_out: false,
+            ended_at: outcome.is_some().then_some(NOW),
+            outcome,
+        };
+        let failed = || tried(Some(PodOutcome::unknown("it is gone")));
+        let task = |tries| TaskRecord { tries, started_at: Some(NOW), ..TaskRecord::new("check", "check") };
+        let again = |seconds| {
+            format!("check: it has failed, and is tried again at {}", time(NOW + Duration::from_secs(seconds)))
+        };
+        assert_eq!(pause(task(vec![failed()])), again(1));
+        assert_eq!(pause(task(vec![failed(), failed()])), again(2));
+        assert_eq!(pause(task(vec![failed(), tried(None)])), "", "the second try is under way");
+        assert_eq!(pause(TaskRecord { ended_at: Some(NOW), ..task(vec![failed()]) }), "");
+        let offered = TaskRecord { again_at: Some(NOW + Duration::from_secs(3)), offers: 1, ..task(Vec::new()) };
+        assert_eq!(pause(offered), again(3));
     }
 }

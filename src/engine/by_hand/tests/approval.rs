@@ -57,10 +57,10 @@ fn what_a_person_says_ends_the_task_that_asks() {
     let slot = SlotState { yielded: vec![one.id.clone(), two.id.clone()], ..slot(None, &[]) };
     let memory = serves().with(sequence(&one)).with(sequence(&two)).with(slot);
     for (approve, outcome, message) in
-        [(true, Outcome::PASS, "approved by ann: seen"), (false, Outcome::FAIL, "rejected by ann: seen")]
+        [(true, Outcome::PASS, "approved by ann: seen by all"), (false, Outcome::FAIL, "rejected by ann: seen by all")]
     {
         let meant = Meant { run: Some("s2"), ..Meant::default() };
-        let verdict = Verdict { approve, reason: "seen", meant, by: "ann" };
+        let verdict = Verdict { approve, reason: "seen\nby all ", meant, by: "ann" };
         let made = memory.decide(|transition| decide(transition, &service("dev"), verdict)).expect("it waits");
         let is_decided = |event: &&Event| matches!(event, Event::ExecutorFinished { .. });
         assert!(!made.told(&one.id).into_iter().any(|event| is_decided(&event)), "that one is not meant");

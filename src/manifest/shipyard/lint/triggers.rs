@@ -128,6 +128,7 @@ fn starts_nothing(event: &str) -> Option<&'static str> {
         Meaning::TaskTriggered { .. } => Some("it asks executors for a task, and launchway alone tells it"),
         Meaning::TaskInvalidated { .. } => Some("nothing follows from what was made invalid"),
         Meaning::SequenceTriggered { .. } => Some("it asks for the sequence that it names, and for no other"),
+        Meaning::Log => Some("it is what executors log, which is not kept"),
         Meaning::SequenceTold => Some("launchway alone tells how sequences get on, and their ends are `.finished`"),
     }
 }

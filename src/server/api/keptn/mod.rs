@@ -11,10 +11,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::extract::{Body, Filters, Segments};
+use super::extract::{Body, Parameters, Segments};
 use crate::clock::{Clock, Ids, SystemClock, Ulids};
 use crate::control::commands::{Command, Done, SequenceCommand};
-use crate::model::cloud_event::{CloudEvent, SPEC_VERSION};
+use crate::engine::sequence::incoming::LOGGED;
+use crate::model::cloud_event::{CloudEvent, Meaning, SPEC_VERSION};
 use crate::model::ids::{RunId, ServiceKey};
 use crate::server::problem::{Answer, Problem};
 use crate::server::query::{EventSelection, SequenceSelection};
@@ -23,9 +24,6 @@ use crate::server::view::{EventPage, SequencePage};
 
 /// What `content-type` says of a whole event.
 const STRUCTURED: &str = "application/cloudevents+json";
-
-/// The type of an event that only tells what an executor logs.
-const LOG: &str = "sh.keptn.log.error";
 
 /// What became of an event.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -125,8 +123,9 @@ pub(in crate::server) async fn tell(
     body: Bytes,
 ) -> Answer<Json<EventAnswer>> {
     let mut event = event(&headers, &body)?;
-    if event.kind == LOG {
-        let ignored = "what executors log is not kept".to_owned();
+    // It need not even say of which project it is.
+    if event.meaning() == Meaning::Log {
+        let ignored = LOGGED.to_owned();
         let keptn_context = event.shkeptncontext.unwrap_or_default();
         return Ok(Json(EventAnswer { keptn_context, ignored, refused: Vec::new(), runs: Vec::new() }));
     }
@@ -176,7 +175,7 @@ fn event(headers: &HeaderMap, body: &[u8]) -> Answer<CloudEvent> {
 
 pub(in crate::server) async fn events(
     State(state): State<ServerState>,
-    Filters(selection): Filters<EventSelection>,
+    Parameters(selection): Parameters<EventSelection>,
 ) -> Answer<Json<EventPage>> {
     state.query.cloud_events(&selection).await.map(Json)
 }
@@ -184,7 +183,7 @@ pub(in crate::server) async fn events(
 pub(in crate::server) async fn open_tasks(
     State(state): State<ServerState>,
     Segments(kind): Segments<String>,
-    Filters(selection): Filters<EventSelection>,
+    Parameters(selection): Parameters<EventSelection>,
 ) -> Answer<Json<EventPage>> {
     state.query.open_tasks(&kind, &selection).await.map(Json)
 }
@@ -192,7 +191,7 @@ pub(in crate::server) async fn open_tasks(
 pub(in crate::server) async fn sequences(
     State(state): State<ServerState>,
     Segments(project): Segments<String>,
-    Filters(selection): Filters<SequenceSelection>,
+    Parameters(selection): Parameters<SequenceSelection>,
 ) -> Answer<Json<SequencePage>> {
     state.query.sequences(&project, &selection).await.map(Json)
 }
