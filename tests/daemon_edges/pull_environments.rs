@@ -224,8 +224,14 @@ fn there_are_no_more_than_there_may_be_and_none_without_the_setting() {
     place.says(8, "`pr-8`, made after `dev`: error on");
     assert_eq!(place.answers(8).as_deref(), Some("three"));
 
+    // One that ends in the middle says so, and leaves nothing that would be awaited.
+    let hung = place.web("five").replace("tcpSocket: {port: 8080}", "exec: {command: ['false']}");
+    let hung = place.open_with(8, false, &hung);
+    place.world.status(&hung, "launchway/pr-8/web", "running");
     place.push("one", "");
     place.gone(8);
+    place.world.status(&hung, "launchway/pr-8/web", "cancelled");
+    place.world.status(&hung, "launchway/pr-8", "cancelled");
     eventually("no more of it in the comment", || !place.comment(8).contains("environment"));
     place.push("one", "  previews: {stage: nowhere}\n");
     let told = place.world.run(&["validate", "."]);
