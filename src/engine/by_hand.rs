@@ -34,8 +34,8 @@ pub use decide::{Meant, Verdict, abort, abort_run, decide, rerun};
 pub use pause::{Part, pause_delivery, resume_delivery};
 pub use retry::retry;
 pub use signed::{Signed, decide_signed};
-pub(in crate::engine) use steer::open_rollout;
 pub use steer::{Resumed, pause, promote, release, resume};
+pub(in crate::engine) use steer::{is_paused, open_rollout};
 pub(in crate::engine) use switch::refuse_if_down;
 pub use switch::{bring_up, is_down, stop_missed, take_down};
 

@@ -173,6 +173,11 @@ fn waiting(records: &Records, state: &ConfigState) -> Result<Option<DeploymentRu
     Ok(open_deployment(records, state)?.filter(|run| run.waits.since.is_some() && run.failure.is_none()))
 }
 
+/// Whether a person or its file has paused a deployment config, or the service that it is of.
+pub(in crate::engine) fn is_paused(records: &Records, state: &ConfigState) -> Result<bool, Undecided> {
+    Ok(!pauses(records, state)?.is_empty() || is_paused_by_file(records, state)?)
+}
+
 /// The holds by which people have paused the service of a deployment config.
 fn pauses(records: &Records, state: &ConfigState) -> Result<Vec<HoldId>, Undecided> {
     let service = state.service_key();

@@ -96,7 +96,7 @@ fn bring_back(transition: &mut Transition<'_>, part: &SequenceRun, because: &str
     }
     let Some((state, newest)) = back.iter().max_by_key(|(_, before)| before.number) else { return Ok(()) };
     let cause = |before: &Version| format!("back to version {}, because {because}", before.number);
-    let told = back.iter().map(|(state, before)| format!("{} is back at version {}", state.key.name, before.number));
+    let told = back.iter().map(|(state, before)| format!("{} goes back to version {}", state.key.name, before.number));
     let reason = format!("{}, because {because}", told.collect::<Vec<_>>().join(" and "));
     let by = part.by.as_deref().unwrap_or_default();
     let run = ByHand {

@@ -14,8 +14,9 @@ mod start;
 mod target;
 mod undo;
 
+use crate::engine::by_hand::is_paused;
 use crate::engine::deployment::{apply, beside};
-use crate::engine::records::Undecided;
+use crate::engine::records::{Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::ids::ServiceKey;
@@ -27,13 +28,18 @@ pub(in crate::engine) use group::ended;
 pub use start::{RolledBack, Started, roll_back};
 pub use undo::undo;
 
-/// In the words of `oc` and `kubectl`, which refuse it too.
-fn refuse_if_paused(state: &ConfigState) -> Result<(), Failure> {
-    if !state.spec().is_ok_and(|spec| spec.paused) {
+/// In the words of `oc` and `kubectl`, which refuse it too, whoever has paused it.
+fn refuse_if_paused(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
+    if !is_paused(records, state)? {
         return Ok(());
     }
     let kind = if state.object.declared_kind() == Kind::Deployment { "deployment" } else { "deployment config" };
-    Err(Failure::stalled(format!("cannot rollback a paused {kind}")).hint("set `paused: false` and push; then go back"))
+    let hint = format!(
+        "`launchway rollout resume {} -s {}` lets it go on; then go back",
+        state.object.target(),
+        state.key.stage
+    );
+    Err(Failure::stalled(format!("cannot rollback a paused {kind}")).hint(hint).into())
 }
 
 /// The deployments under way in a slot give way: a rollback exchanges their pods for its own, and does not wait until what

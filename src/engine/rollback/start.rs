@@ -123,7 +123,7 @@ fn part(records: &Records, asked: &Rollback, by: &str) -> Result<Part, Undecided
     let Rollback { config, to, parts, notes, .. } = asked;
     let state = rolled_out(records, config)?;
     refuse_if_down(records, &state)?;
-    refuse_if_paused(&state)?;
+    refuse_if_paused(records, &state)?;
     holds::refuse_by_a_persons(records, &state.service_key())?;
     if parts.is_nothing() {
         let nothing = Failure::stalled(format!("nothing of `{}` is to come back", config.name));
@@ -219,7 +219,7 @@ fn hold(
     part: &[&RolledBack],
     by: &str,
 ) -> Result<(), Undecided> {
-    let told = part.iter().map(|member| format!("{} was rolled back to version {}", member.state.key.name, member.to));
+    let told = part.iter().map(|member| format!("a rollback of {} to version {}", member.state.key.name, member.to));
     let told = told.collect::<Vec<_>>().join(" and ");
     let reason = format!("{told}; release it when Git says what should run");
     holds::place(transition, HoldKind::Rollback, scope(service), reason, by).map(drop)

@@ -23,7 +23,7 @@ use crate::plan::generated;
 pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32, Undecided> {
     let state = rolled_out(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
-    refuse_if_paused(&state)?;
+    refuse_if_paused(transition.records, &state)?;
     let target = match to {
         Some(version) => version, // refused below in the words of `oc`
         None => {
@@ -60,7 +60,7 @@ pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>
         context: None,
     };
     let name = &config.name;
-    let reason = format!("{name} was rolled back to version {target}; release it when Git says what should run");
+    let reason = format!("a rollback of {name} to version {target}; release it when Git says what should run");
     holds::place(transition, HoldKind::Rollback, scope, reason, by)?;
     Ok(target)
 }

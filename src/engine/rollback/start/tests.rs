@@ -70,7 +70,7 @@ fn it_becomes_a_new_version_under_a_hold() {
     assert_eq!((state.latest_version, &state.object), (5, &member.object));
     let [hold] = &made.only::<ProjectHolds>().holds[..] else { unreachable!("{made:#?}") };
     assert_eq!((hold.kind, hold.scope.to_string()), (HoldKind::Rollback, "shop/dev/web".into()));
-    assert_eq!(&*hold.reason, "web was rolled back to version 2; release it when Git says what should run");
+    assert_eq!(&*hold.reason, "a rollback of web to version 2; release it when Git says what should run");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn what_cannot_go_back_says_why_and_nothing_changes() {
         (
             paused,
             last(),
-            "cannot rollback a paused deployment config (set `paused: false` and push; then go back)".into(),
+            "cannot rollback a paused deployment config (`launchway rollout resume dc/web -s dev` lets it go on; then go back)".into(),
         ),
         (history(), Vec::new(), "there is nothing to go back".into()),
         (history(), [last(), version(1)].concat(), "`web` is named twice".into()),
@@ -179,5 +179,5 @@ fn two_of_one_service_go_back_in_one_run() {
     let [run] = made.started()[..] else { unreachable!("{made:#?}") };
     assert_eq!((&run.service, run.changes().len(), &*run.cause), (&service("dev"), 2, "rollback of api, web by ann"));
     let [hold] = &made.only::<ProjectHolds>().holds[..] else { unreachable!("{made:#?}") };
-    assert!(hold.reason.starts_with("api was rolled back to version 2 and web was rolled back to version 1;"));
+    assert!(hold.reason.starts_with("a rollback of api to version 2 and a rollback of web to version 1;"));
 }

@@ -100,7 +100,7 @@ fn the_service_is_held_so_that_the_next_push_does_not_undo_it() {
     let made = undone(&history(), None).expect("version 2 was complete");
     let [hold] = &made.only::<ProjectHolds>().holds[..] else { unreachable!("{made:#?}") };
     assert_eq!((hold.kind, hold.scope.to_string(), hold.since), (HoldKind::Rollback, "shop/dev/web".into(), NOW));
-    let reason = "web was rolled back to version 2; release it when Git says what should run";
+    let reason = "a rollback of web to version 2; release it when Git says what should run";
     assert_eq!((&*hold.by, &*hold.reason), ("ann", reason));
 }
 
