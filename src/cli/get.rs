@@ -179,7 +179,7 @@ fn deployments(list: &List<ConfigView>) -> String {
             config.repository.clone(),
             config.stage.clone(),
             config.latest_version.to_string(),
-            config.desired.to_string(),
+            config.during_test.map_or_else(|| config.desired.to_string(), |pods| format!("{pods} (during test)")),
             config.current.map(|current| current.to_string()).unwrap_or_default(),
             config.triggers.clone(),
             serving(config),

@@ -28,6 +28,9 @@ pub struct Wanted {
     /// never was.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub silenced: BTreeSet<u32>,
+    /// Whether there are no pods for now, because they only run while they are deployed (`test: true`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rests: bool,
     /// Whether every version stays as it is: pods that die come back, and more or fewer come with the number of replicas,
     /// but no version gives way to another.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -156,12 +159,13 @@ impl Wanted {
             Portion::AtMost(pods) => pods,
             Portion::All | Portion::Rest | Portion::Percent(_) => 0,
         });
-        let rest = self.replicas.saturating_sub(named.fold(0, u32::saturating_add));
+        let replicas = self.there_are();
+        let rest = replicas.saturating_sub(named.fold(0, u32::saturating_add));
         let count = |target: &Target| match target.portion {
-            Portion::All => self.replicas,
-            Portion::AtMost(pods) => pods.min(self.replicas),
+            Portion::All => replicas,
+            Portion::AtMost(pods) => pods.min(replicas),
             Portion::Rest => rest,
-            Portion::Percent(percent) => part(self.replicas, percent),
+            Portion::Percent(percent) => part(replicas, percent),
         };
         let mut counts: BTreeMap<u32, u32> =
             self.targets.iter().map(|(version, target)| (*version, count(target))).collect();
@@ -174,9 +178,10 @@ impl Wanted {
         let Pace::Rolling { max_surge, .. } = self.pace else { return };
         let is_part = |version: &u32| matches!(self.targets[version].portion, Portion::Percent(_));
         let total = counts.iter().filter(|(version, _)| is_part(version)).fold(0, |sum: u32, (_, pods)| sum + pods);
-        let excess = total.saturating_sub(self.replicas.saturating_add(max_surge));
+        let replicas = self.there_are();
+        let excess = total.saturating_sub(replicas.saturating_add(max_surge));
         if let Some((_, pods)) = counts.iter_mut().find(|(version, _)| is_part(version)) {
-            *pods = pods.saturating_sub(excess).max(1.min(self.replicas));
+            *pods = pods.saturating_sub(excess).max(1.min(replicas));
         }
     }
 
@@ -192,7 +197,12 @@ impl Wanted {
 
     /// How many pods are to answer once everything is as wanted.
     pub fn desired(&self) -> u32 {
-        if self.targets.is_empty() { 0 } else { self.replicas }
+        if self.targets.is_empty() { 0 } else { self.there_are() }
+    }
+
+    /// How many pods there are to be now.
+    fn there_are(&self) -> u32 {
+        if self.rests { 0 } else { self.replicas }
     }
 }
 

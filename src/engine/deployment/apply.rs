@@ -155,6 +155,7 @@ fn declare_config(transition: &mut Transition<'_>, run: &SequenceRun, object: &A
     state.attempted = None;
     state.wanted.replicas = state.replicas(&spec);
     state.wanted.min_ready_seconds = spec.min_ready_seconds;
+    state.wanted.rests = spec.test;
     Ok(())
 }
 
@@ -220,7 +221,8 @@ pub(in crate::engine) fn want(
     // What served together serves together again.
     let targets = if restores { state.settled_targets() } else { wanted.targets };
     let silenced = state.wanted.silenced_by(&targets, restores);
-    state.wanted = Wanted { owner: Some(by), replicas, targets, fallback, min_ready_seconds, silenced, ..wanted };
+    let (owner, rests) = (Some(by), restores && spec.test);
+    state.wanted = Wanted { owner, replicas, rests, targets, fallback, min_ready_seconds, silenced, ..wanted };
     Ok(())
 }
 
@@ -268,6 +270,7 @@ pub(in crate::engine) fn resume(records: &mut Records, config: &ConfigKey) -> Re
         targets: state.settled_targets(),
         replicas: state.replicas(&spec),
         min_ready_seconds: spec.min_ready_seconds,
+        rests: spec.test,
         ..Wanted::default()
     };
     Ok(())
@@ -289,6 +292,7 @@ pub(in crate::engine) fn attempt_ended(
     let Some(state) = records.configs.get_mut(key)? else { return Ok(()) };
     let had_it = state.wanted.owner.as_ref() == Some(by);
     ownership::give_back(&mut state.wanted, by);
+    state.wanted.rests = state.wanted.owner.is_none() && state.spec().is_ok_and(|spec| spec.test);
     if let Some(attempt) = state.attempted.as_mut().filter(|attempt| attempt.version.number == number) {
         if outcome.passes() {
             let serving = attempt.version.clone();
@@ -352,7 +356,9 @@ pub(in crate::engine) fn start_deployment(
     }
     let number = change.retry.unwrap_or(next);
     let version = Version { number, commit: parent.commit.clone(), object: object.clone() };
-    let previous = state.exchanged().map(|exchanged| exchanged.number).filter(|exchanged| *exchanged != number);
+    // What only runs while it is deployed takes no other version's place, and leaves none.
+    let exchanged = state.exchanged().filter(|_| !spec.test && !state.wanted.rests).map(|exchanged| exchanged.number);
+    let previous = exchanged.filter(|exchanged| *exchanged != number);
     state.latest_version = state.latest_version.max(number);
     state.attempted = Some(Attempt { version, run: by.clone(), outcome: None });
     state.declare(&object, &spec, &parent.commit, now);

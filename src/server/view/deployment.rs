@@ -48,6 +48,9 @@ pub struct ConfigView {
     pub kept: Option<KeptView>,
     /// How many pods are wanted.
     pub desired: u32,
+    /// How many that are while it is deployed, if there are any only then (`test: true`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub during_test: Option<u32>,
     /// How many pods of the wanted versions there are; absent if no runtime was asked.
     pub current: Option<u32>,
     /// Of these, the ready ones.
@@ -151,6 +154,7 @@ impl From<&ConfigState> for ConfigView {
             traffic: traffic(state),
             kept: kept(state),
             desired: state.wanted.desired(),
+            during_test: state.spec().ok().filter(|spec| spec.test).map(|spec| state.replicas(&spec)),
             current: None,
             ready: None,
             unrecorded: 0,

@@ -338,8 +338,8 @@ fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
     if text("trigger") == Some("none") {
         spec["triggers"] = json!([]);
     }
-    if text("paused") == Some("true") {
-        spec["paused"] = json!(true);
+    for flag in ["paused", "test"].into_iter().filter(|flag| text(flag) == Some("true")) {
+        spec[flag] = json!(true);
     }
     if let Some(words) = text("hands") {
         hand_on(words, &mut spec);
