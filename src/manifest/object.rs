@@ -22,7 +22,7 @@ use super::{
     need, replication_controller, slip, task,
 };
 use crate::model::ids::{ServiceName, StageName};
-use crate::model::object::{Kind, Location, ObjectKey};
+use crate::model::object::{CONFIG_LABEL, Kind, Location, ObjectKey};
 use crate::model::project::TaskDefinition;
 
 mod uses;
@@ -408,6 +408,15 @@ fn references(content: &Value, kind: &Kind) -> Vec<Reference> {
     found
 }
 
+/// What `Service` objects may select pods by, whatever their version is.
+fn pod_labels(content: &Value, name: &str) -> BTreeMap<String, String> {
+    let mut labels = text_map(content.pointer("/spec/template/metadata/labels"));
+    if content.get("kind").and_then(Value::as_str) == Some("DeploymentConfig") {
+        labels.insert(CONFIG_LABEL.to_owned(), name.to_owned());
+    }
+    labels
+}
+
 fn links(content: &Value, kind: &Kind, name: &str, references: Vec<Reference>) -> Links {
     let label = metadata::label(content, metadata::SERVICE_LABEL).map(ServiceName::new);
     match kind {
@@ -416,7 +425,7 @@ fn links(content: &Value, kind: &Kind, name: &str, references: Vec<Reference>) -
             let streams = streams.map(|name| ObjectKey { kind: Kind::ImageStream, name });
             Links {
                 service: label.or_else(|| Some(ServiceName::new(name))),
-                pod_labels: text_map(content.pointer("/spec/template/metadata/labels")),
+                pod_labels: pod_labels(content, name),
                 references: references.into_iter().map(|reference| reference.key).chain(streams).collect(),
                 ..Links::default()
             }

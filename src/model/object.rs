@@ -88,6 +88,12 @@ pub const CONFIG_WORDS: [&str; 11] = [
     "replicationcontrollers",
 ];
 
+/// The label of a pod that names its `DeploymentConfig`. Source: OpenShift.
+pub const CONFIG_LABEL: &str = "deploymentconfig";
+
+/// The label of a pod that names the version of its `DeploymentConfig`, as `<name>-<version>`. Source: OpenShift.
+pub const VERSION_LABEL: &str = "deployment";
+
 /// The annotation that says where in an object's content generated values are: JSON pointers, one a line. Whoever shows
 /// content shows these not.
 pub const GENERATED: &str = "launchway.dev/generated";
@@ -188,6 +194,20 @@ impl Object {
         let is_config = self.key.kind == Kind::DeploymentConfig;
         let spec = is_config.then(|| self.spec::<Spec>().ok()).flatten().unwrap_or_default();
         spec.controllers.into_keys().collect()
+    }
+
+    /// The labels of its pods of a version, given those that its template declares: a `DeploymentConfig`'s have two more, as in
+    /// OpenShift.
+    pub fn pod_labels(&self, version: u32, declared: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut labels = declared;
+        if self.declared_kind() == Kind::DeploymentConfig {
+            let name = &self.key.name;
+            labels.extend([
+                (CONFIG_LABEL.to_owned(), name.clone()),
+                (VERSION_LABEL.to_owned(), format!("{name}-{version}")),
+            ]);
+        }
+        labels
     }
 
     /// What people call a deployment config in commands: `dc/web`, or `deploy/web` where it is declared as a `Deployment`.

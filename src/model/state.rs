@@ -336,13 +336,15 @@ impl ConfigState {
             && serving.and_then(|serving| serving.template()) != self.object.template()
     }
 
-    /// The labels of the pods that are being brought up or serve, as they were declared.
+    /// The labels of the pods that are being brought up or serve.
     pub fn pod_labels(&self) -> BTreeMap<String, String> {
         let attempted = self.attempted.as_ref().map(|attempt| &attempt.version);
         let mut versions = attempted.into_iter().chain(&self.serving);
         let wanted = versions.find(|version| Some(version.number) == self.wanted.version());
-        let labels = wanted.and_then(|version| version.object.content.at("/spec/template/metadata/labels"));
-        labels.and_then(|labels| serde_json::from_value(labels).ok()).unwrap_or_default()
+        let Some(version) = wanted else { return BTreeMap::new() };
+        let declared = version.object.content.at("/spec/template/metadata/labels");
+        let declared = declared.and_then(|labels| serde_json::from_value(labels).ok()).unwrap_or_default();
+        version.object.pod_labels(version.number, declared)
     }
 
     /// What each version is to have as long as nothing is exchanged.

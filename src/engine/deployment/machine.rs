@@ -476,11 +476,13 @@ fn template_pod(run: &DeploymentRun) -> Pod {
 
 /// So many pods of the deployment's version.
 pub fn replica_set(run: &DeploymentRun, replicas: u32) -> ReplicaSet {
+    let mut template = run.spec.template.clone();
+    template.metadata.labels = run.object.pod_labels(run.version, template.metadata.labels);
     ReplicaSet {
         config: run.config.clone(),
         version: run.version,
         destination: run.destination.clone(),
-        template: run.spec.template.clone(),
+        template,
         object: Some(Arc::clone(&run.object)),
         digest: template_digest(&run.object),
         repository: run.repository.clone(),

@@ -16,7 +16,7 @@ use super::deployment::annotations::{HOOKS, INERT};
 use super::edit::{Change, Config, below, configs, words};
 use super::pod_template::text_at;
 use super::problem::Problem;
-use crate::model::object::Kind;
+use crate::model::object::{CONFIG_LABEL, Kind};
 
 pub use shipyard::shipyard;
 
@@ -99,6 +99,7 @@ impl Step {
         }
         self.inert()?;
         self.selector(&spec)?;
+        self.labels(&spec)?;
         if spec.get("replicas").is_none_or(Value::is_null) {
             self.change(vec![Change::set("/spec/replicas", 0)])?;
         }
@@ -175,6 +176,21 @@ impl Step {
         self.change(vec![change])
     }
 
+    /// Pods of a `DeploymentConfig` are labelled with its name by themselves; of a `Deployment` they are where its file says so, which
+    /// it has to where something of the file selects by that.
+    fn labels(&mut self, spec: &Value) -> Result<(), Box<Problem>> {
+        let at = format!("/spec/template/metadata/labels/{CONFIG_LABEL}");
+        let is_declared = spec.pointer(&at["/spec".len()..]).is_some();
+        let name = self.config.name.clone();
+        if is_declared || !is_selected_by(&self.text, &name) {
+            return Ok(());
+        }
+        self.notes.push(format!(
+            "its pods get the label `{CONFIG_LABEL}: {name}` from its file now, as something selects by it"
+        ));
+        self.change(vec![Change::set(at, name)])
+    }
+
     /// Hooks go to an annotation, with the comments above and in them.
     fn hooks(&mut self) -> Result<(), Box<Problem>> {
         let strategy = self.config.value().pointer("/spec/strategy").cloned().unwrap_or_default();
@@ -199,6 +215,13 @@ impl Step {
         self.change(moved)?;
         self.annotate(HOOKS, &text)
     }
+}
+
+/// Whether something of a file names a deployment config by the label that its pods have by themselves.
+fn is_selected_by(text: &str, name: &str) -> bool {
+    let label = format!("{CONFIG_LABEL}: {name}");
+    let ends = |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric() || matches!(next, '-' | '.' | '_'));
+    text.match_indices(&label).any(|(at, _)| ends(&text[at + label.len()..]))
 }
 
 /// Whether lines mean a value without the rest of their file.

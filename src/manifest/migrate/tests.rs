@@ -151,6 +151,29 @@ fn json_lists_and_templates_are_migrated_in_their_place() {
 }
 
 #[test]
+fn what_services_select_pods_by_stays() {
+    let service = |by: &str| {
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: web}}\nspec: {{selector: {{{by}}}, ports: [{{port: 80}}]}}\n---\n"
+        )
+    };
+    let labels = |text: &str| -> Vec<String> {
+        let lines = migrated(text).text;
+        lines.lines().filter(|line| line.contains("deploymentconfig")).map(|line| line.trim().to_owned()).collect()
+    };
+    for (by, is_labelled) in [
+        ("deploymentconfig: web", true),
+        ("name: web, deploymentconfig: web", true),
+        ("deploymentconfig: web-2", false),
+        ("app: web", false),
+    ] {
+        let found = labels(&format!("{}{}", service(by), config("")));
+        let has_label = found.iter().any(|line| line.starts_with("labels: {app: web, deploymentconfig: web}"));
+        assert_eq!(has_label, is_labelled, "{by}: {found:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_migrated_is_refused_or_told() {
     let refused = |text: &str| deployment_configs("web.yaml", text).expect_err(text).to_string();
     let old = refused(&config("  controllerTemplate: {}\n"));
