@@ -58,6 +58,11 @@ pub struct WorkedOut {
 }
 
 impl WorkedOut {
+    /// Whether there is nothing to make durable, and nobody to be told.
+    pub fn is_nothing(&self, records: &Records) -> bool {
+        self.writes.is_empty() && self.reports.is_empty() && records.are_unchanged()
+    }
+
     /// The transaction, and what it touches.
     pub fn finish(self, records: Records) -> (Transaction, Touched) {
         let Self { mut writes, left, switched, reports, unseen } = self;
@@ -79,7 +84,7 @@ impl WorkedOut {
                     touched.awaited.extend(awaits.map(|run| run.service.clone()));
                 }
                 Write::Config(config) => drop(touched.configs.insert(config.value.key.clone())),
-                Write::Object(object) => drop(touched.objects.insert((&object.value).into())),
+                Write::Object(object) => drop(touched.objects.insert((&*object.value).into())),
                 Write::RemoveObject(place) => drop(touched.objects.insert(place.value.clone())),
                 _ => {}
             }
