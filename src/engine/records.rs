@@ -197,6 +197,8 @@ pub struct Records {
     ids_used: usize,
     /// Whether what was known before will do.
     trusts: bool,
+    /// What is taken for granted of lookups that were not made.
+    assumed: Vec<Lookup>,
 }
 
 impl<K, V> Default for Table<K, V> {
@@ -363,6 +365,16 @@ impl Records {
     /// Takes over what a lookup found.
     pub fn found(&mut self, lookup: Lookup, found: Found) {
         self.lookups.insert(lookup, found);
+    }
+
+    /// The same for a run, of which there is none.
+    ///
+    /// # Errors
+    /// If one must be made first.
+    pub fn fresh_run(&mut self) -> Result<RunId, Undecided> {
+        let id = RunId::new(self.fresh_id()?);
+        self.assume_absent(&id);
+        Ok(id)
     }
 
     /// An identity that was never given; the same one when the decision is made again.

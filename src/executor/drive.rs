@@ -290,7 +290,7 @@ impl Driver {
             let mut transition = Transition::new(records, self.clock.now(), self.limits);
             let decided = decision(&mut transition);
             match decided.and_then(|()| transition.propagate()) {
-                Ok(outcome) if outcome.is_nothing(records) && records.rest_on_memory() => records.forget(),
+                Ok(outcome) if !outcome.is_sure(records) => records.forget(),
                 Err(Undecided::Refused(_)) if records.rest_on_memory() => records.forget(),
                 Ok(outcome) => {
                     let told = self.subscribers.ask(records.runs.changed(), self.clock.now());
@@ -324,6 +324,7 @@ impl Driver {
             match need {
                 Need::Id => records.add_id(self.ids.next(self.clock.now())),
                 need if !read.insert(need.clone()) => {} // several asked for it
+                Need::Lookup(lookup) if records.assume(&lookup) => {}
                 Need::Lookup(lookup) => {
                     let found = look_up(store, &lookup).await?;
                     records.found(*lookup, found);

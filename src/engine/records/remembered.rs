@@ -3,12 +3,15 @@
 //! A decision may be made on that, because its transaction names what it was made on: where that is no longer so, it is
 //! refused, and the decision made anew on what is read. One that writes nothing has no transaction, and is to be made on what
 //! was read for it ([`Records::rest_on_memory`]).
+//!
+//! Fewer rounds are made where what is known of one record leads to others that a decision about it asks for; those count only
+//! if it does.
 
 use std::collections::btree_map::Entry as BTreeEntry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Entry, Records, Stored, Table};
+use super::{Entry, Found, Lookup, Records, Stored, Table};
 use crate::model::hold::ProjectHolds;
 use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, RunId, ServiceKey};
 use crate::model::run::Run;
@@ -51,7 +54,7 @@ macro_rules! kinds {
 
             /// Whether the decision is made on anything that was not read for it.
             pub fn rest_on_memory(&self) -> bool {
-                $(self.$table.rests_on_memory())||*
+                !self.assumed.is_empty() $(|| self.$table.rests_on_memory())*
             }
 
             /// Whether everything is as it was read.
@@ -171,6 +174,33 @@ impl Records {
     /// Nothing was read yet, and what is remembered will do.
     pub fn trusting() -> Self {
         Self { trusts: true, ..Self::default() }
+    }
+
+    /// Takes for granted that nothing with an id was told before: whoever remembers it is refused if it was. Says whether
+    /// that is what is asked.
+    pub fn assume(&mut self, lookup: &Lookup) -> bool {
+        let may = self.trusts && matches!(lookup, Lookup::WasDelivered(..));
+        if may {
+            self.assumed.push(lookup.clone());
+            self.found(lookup.clone(), Found::Number(0));
+        }
+        may
+    }
+
+    /// Whether these writes, if they are not refused, prove all that was taken for granted.
+    pub fn are_proved_by(&self, writes: &[Write]) -> bool {
+        let proves = |write: &Write, assumed: &Lookup| match (write, assumed) {
+            (Write::Delivery { repository, id, .. }, Lookup::WasDelivered(of, told)) => (repository, id) == (of, told),
+            _ => false,
+        };
+        self.assumed.iter().all(|assumed| writes.iter().any(|write| proves(write, assumed)))
+    }
+
+    /// There is no run with an identity that was just made: it can only be written as a new one.
+    pub(super) fn assume_absent(&mut self, run: &RunId) {
+        if self.trusts {
+            self.runs.recall(run.clone(), None);
+        }
     }
 
     /// Takes a record from what is remembered, and with it what a decision about it is likely to ask for. Says whether it was

@@ -58,9 +58,14 @@ pub struct WorkedOut {
 }
 
 impl WorkedOut {
-    /// Whether there is nothing to make durable, and nobody to be told.
-    pub fn is_nothing(&self, records: &Records) -> bool {
-        self.writes.is_empty() && self.reports.is_empty() && records.are_unchanged()
+    /// Whether its transaction is refused if anything that was not read for it has become another thing.
+    pub fn is_sure(&self, records: &Records) -> bool {
+        !records.rest_on_memory() || records.are_proved_by(&self.writes) && !self.is_nothing(records)
+    }
+
+    /// Whether there is nothing to make durable.
+    fn is_nothing(&self, records: &Records) -> bool {
+        self.writes.is_empty() && records.are_unchanged()
     }
 
     /// The transaction, and what it touches.

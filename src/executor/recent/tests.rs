@@ -1,7 +1,7 @@
 use super::*;
 use crate::clock::{CountingIds, ManualClock};
 use crate::engine::fixtures::{service, slot};
-use crate::engine::records::Undecided;
+use crate::engine::records::{Lookup, Undecided};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::executor::drive::Driver;
@@ -11,7 +11,7 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::Write;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::simulation::memory_store::MemoryDisk;
-use crate::store::{Read, Retention};
+use crate::store::{OutboxId, Read, Retention};
 use crate::testing::guarded_store::{Guard, GuardedStore};
 
 fn key() -> RecordKey {
@@ -237,4 +237,39 @@ async fn nothing_is_remembered_that_retention_may_have_deleted() {
     let before = desk.store.guard.0.load(Ordering::Relaxed);
     desk.wait("b").await;
     assert_eq!(desk.store.guard.0.load(Ordering::Relaxed), before + 2, "it is read and written");
+}
+
+/// Takes an event that is to have an effect once, unless it has another one than to be remembered.
+async fn take(desk: &Desk, remembers: bool) -> Result<bool> {
+    let told = Lookup::WasDelivered("repo".into(), "event".into());
+    let decision = |transition: &mut Transition<'_>| {
+        if transition.records.number(told.clone())? > 0 {
+            return Ok(false);
+        }
+        let other = || Write::Wake { id: OutboxId(1), due: Timestamp(0) };
+        transition.write(if remembers { delivery() } else { other() });
+        Ok(true)
+    };
+    desk.driver.decide(decision).await
+}
+
+fn delivery() -> Write {
+    Write::Delivery { repository: "repo".into(), id: "event".into(), at: Timestamp(0) }
+}
+
+#[tokio::test]
+async fn that_an_event_is_new_is_known_from_its_being_remembered() {
+    let desk = Desk::new();
+    let calls = || desk.store.guard.0.load(Ordering::Relaxed);
+    assert!(take(&desk, true).await.unwrap());
+    assert_eq!(calls(), 1, "it is only written");
+    assert!(!take(&desk, true).await.unwrap(), "it was told before");
+    assert_eq!(calls(), 3, "it is refused, and looked up");
+}
+
+#[tokio::test]
+async fn that_an_event_is_new_is_looked_up_where_nothing_proves_it() {
+    let desk = Desk::new();
+    desk.somebody_else(Transaction::of(vec![delivery()])).await;
+    assert!(!take(&desk, false).await.unwrap());
 }
