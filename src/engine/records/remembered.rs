@@ -150,9 +150,9 @@ impl Remembered {
                 let service = run.value.service();
                 let (repository, _) = run.value.revision();
                 let mut asked = vec![
-                    RecordKey::Slot(service.clone()),
                     RecordKey::Repository(repository.clone()),
                     RecordKey::Holds(service.project.clone()),
+                    RecordKey::Slot(service),
                 ];
                 if let Run::Deployment(run) = &*run.value {
                     asked.push(RecordKey::Config(run.config.clone()));
