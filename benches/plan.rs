@@ -163,7 +163,7 @@ async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
             inherited: None,
             quarantined: Vec::new(),
         };
-        Input::Write(Box::new(Write::Config(Box::new(Versioned { version: 0, value: state }))))
+        Input::Write(Box::new(Write::Config(Versioned { version: 0, value: state }.shared())))
     });
     let applied: Vec<Input> = applied.collect();
     assert_eq!(applied.len(), CONFIGS as usize);
@@ -176,7 +176,7 @@ async fn set_down(driver: &Driver, watched: &Watched, down: bool) {
     let unseen = || RepositoryState::new(name(), watched.remote.url.to_string(), "main");
     let mut stored = stored.unwrap_or_else(|| Versioned { version: 0, value: unseen() });
     stored.value.down = down;
-    driver.commit(&[Input::Write(Box::new(Write::Repository(Box::new(stored))))]).await.unwrap();
+    driver.commit(&[Input::Write(Box::new(Write::Repository(stored.shared())))]).await.unwrap();
 }
 
 async fn newest_plan(driver: &Driver) -> Plan {

@@ -90,10 +90,9 @@ impl Committer {
         self.run.generation += 1;
         let due = Timestamp(i64::MAX);
         let writes = vec![
-            Write::Run(Box::new(Versioned {
-                version: self.version,
-                value: Run::Deployment(Box::new(self.run.clone())),
-            })),
+            Write::Run(
+                Versioned { version: self.version, value: Run::Deployment(Box::new(self.run.clone())) }.shared(),
+            ),
             Write::Event { run: id.clone(), at: due, event: Box::new(served(self.run.generation)) },
             Write::Ask {
                 run: id,

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use launchway::model::cloud_event::{CloudEvent, PREFIX};
 use launchway::model::project::Project;
 use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
-use launchway::simulation::world::World;
+use launchway::simulation::world::{Surroundings, World};
 use launchway::testing::world::project;
 use serde_json::json;
 
 use super::TASKS;
+use crate::support::processor::processor_time;
 
 /// How many services have sequences at once.
 const SERVICES: usize = 64;
@@ -19,9 +20,20 @@ const EACH: usize = 100;
 
 pub(crate) fn measure() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    for forgets in [true, false] {
+        side_by_side(&runtime, forgets);
+    }
+    one_after_another(&runtime);
+}
+
+/// Many at once, by a driver that asks the store for everything or by the usual one.
+fn side_by_side(runtime: &tokio::runtime::Runtime, forgets: bool) {
+    let before = processor_time(std::process::id());
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let took = runtime.block_on(async {
-        let mut world = World::open(folder.path()).unwrap();
+        let surroundings = Surroundings::default();
+        let surroundings = if forgets { surroundings.forgetful() } else { surroundings };
+        let mut world = World::around(folder.path(), surroundings).unwrap();
         world.push(&shop()).await.unwrap();
         let world = Arc::new(world);
         let begin = Instant::now();
@@ -33,13 +45,15 @@ pub(crate) fn measure() {
     });
     let sequences = SERVICES * EACH;
     let rate = |of: usize| of as f64 / took.as_secs_f64();
+    let each = (processor_time(std::process::id()) - before).as_secs_f64() * 1000.0 / sequences as f64;
     println!(
-        "{sequences} sequences of {} tasks, {SERVICES} side by side: {:.0} a second, {:.0} events a second",
+        "{sequences} sequences of {} tasks, {SERVICES} side by side{}: {:.0} a second, {:.0} events a second, \
+         {each:.2} ms of processor time each",
         TASKS.len(),
+        if forgets { ", nothing remembered" } else { "" },
         rate(sequences),
         rate(sequences * (1 + 2 * TASKS.len()))
     );
-    one_after_another(&runtime);
 }
 
 /// The same for one service alone, so that no two transitions share a sync to disk.

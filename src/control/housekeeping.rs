@@ -84,7 +84,7 @@ impl Housekeeping {
         let now = self.driver.clock.now();
         let retention = Retention { before: ago(now, self.policy.age), most: self.policy.most };
         let store = &self.driver.store;
-        let rows = if dry_run { store.superfluous(retention).await? } else { store.retain(retention).await? };
+        let rows = if dry_run { store.superfluous(retention).await? } else { self.driver.retain(retention).await? };
         let pods = self.old_pods(ago(now, self.policy.output)).await?;
         for pod in pods.iter().filter(|_| !dry_run) {
             self.runtime.remove_pod(pod).await?;

@@ -7,6 +7,7 @@
 //! on how many they are.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Failure;
@@ -23,6 +24,10 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, Versioned};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{ObjectPlace, Read, RecordKey, Write};
 use crate::model::unique_name::{NameOwner, UniqueName};
+
+mod remembered;
+
+pub use remembered::Remembered;
 
 /// Why there is no decision.
 #[derive(Debug)]
@@ -128,24 +133,43 @@ pub struct Table<K, V>(BTreeMap<K, Entry<V>>);
 #[derive(Debug)]
 struct Entry<V> {
     version: u64,
-    stored: Option<V>,
+    stored: Option<Arc<V>>,
     /// What has become of it, once it was changed.
     changed: Option<Option<V>>,
     /// Whose it is, if it was read before anybody knew whether the decision is about that service.
     of: Option<ServiceName>,
     /// Whether the decision is made on it.
     counts: AtomicBool,
+    /// Whether it was not read for this decision, but is what was known of it before.
+    recalled: bool,
 }
 
+/// A record as it is stored, if it is, at its version.
+type Stored<V> = Option<Versioned<Arc<V>>>;
+
 impl<V> Entry<V> {
-    fn new(stored: Option<Versioned<V>>, of: Option<ServiceName>) -> Self {
+    fn new(stored: Stored<V>, of: Option<ServiceName>) -> Self {
         let (version, stored) = stored.map_or((0, None), |stored| (stored.version, Some(stored.value)));
         let counts = AtomicBool::new(of.is_none());
-        Self { version, stored, changed: None, of, counts }
+        Self { version, stored, changed: None, of, counts, recalled: false }
+    }
+
+    /// It counts once the decision asks for it.
+    fn recalled(stored: Stored<V>) -> Self {
+        Self { counts: AtomicBool::new(false), recalled: true, ..Self::new(stored, None) }
     }
 
     fn now(&self) -> Option<&V> {
-        self.changed.as_ref().unwrap_or(&self.stored).as_ref()
+        self.changed.as_ref().map_or(self.stored.as_deref(), Option::as_ref)
+    }
+
+    /// What has become of it, if that is something else.
+    fn change(&self) -> Option<Option<&V>>
+    where
+        V: PartialEq,
+    {
+        let changed = self.changed.as_ref()?.as_ref();
+        (changed != self.stored.as_deref()).then_some(changed)
     }
 }
 
@@ -171,6 +195,10 @@ pub struct Records {
     lookups: BTreeMap<Lookup, Found>,
     ids: Vec<String>,
     ids_used: usize,
+    /// Whether what was known before will do.
+    trusts: bool,
+    /// What is taken for granted of lookups that were not made.
+    assumed: Vec<Lookup>,
 }
 
 impl<K, V> Default for Table<K, V> {
@@ -200,7 +228,7 @@ impl<K: Ord + Clone + Into<RecordKey>, V: Clone> Table<K, V> {
         if entry.changed.is_none() && entry.stored.is_none() {
             return Ok(None);
         }
-        Ok(entry.changed.get_or_insert_with(|| entry.stored.clone()).as_mut())
+        Ok(entry.changed.get_or_insert_with(|| entry.stored.as_deref().cloned()).as_mut())
     }
 
     /// Replaces the record, or removes it.
@@ -209,20 +237,21 @@ impl<K: Ord + Clone + Into<RecordKey>, V: Clone> Table<K, V> {
     /// If it was not read yet.
     pub fn put(&mut self, key: &K, value: Option<V>) -> Result<(), Undecided> {
         let entry = self.0.get_mut(key).ok_or_else(|| needs(key))?;
+        *entry.counts.get_mut() = true;
         entry.changed = Some(value);
         Ok(())
     }
 
     /// Takes over what was read, on which the decision is made.
     pub fn read(&mut self, key: K, stored: Option<Versioned<V>>) {
-        self.0.insert(key, Entry::new(stored, None));
+        self.0.insert(key, Entry::new(stored.map(Versioned::shared), None));
     }
 
     /// The same; what was read of a service counts only if the decision asks for it, or is about that service
     /// ([`Records::count_on`]). Of what is read twice the first reading stands: if it has moved in between, so does the
     /// decision on it.
     pub fn read_of(&mut self, service: Option<ServiceName>, key: K, stored: Option<Versioned<V>>) {
-        self.0.entry(key).or_insert_with(|| Entry::new(stored, service));
+        self.0.entry(key).or_insert_with(|| Entry::new(stored.map(Versioned::shared), service));
     }
 
     fn count_on(&self, is_about: &impl Fn(&ServiceName) -> bool) {
@@ -241,28 +270,24 @@ impl<K: Ord + Clone + Into<RecordKey>, V: Clone> Table<K, V> {
     where
         V: PartialEq,
     {
-        let entries =
-            self.0.values().filter_map(|entry| Some((entry.stored.as_ref(), entry.changed.as_ref()?.as_ref()?)));
-        entries.filter(|(stored, changed)| *stored != Some(*changed))
+        self.0.values().filter_map(|entry| Some((entry.stored.as_deref(), entry.change()??)))
     }
 
     /// What was only read goes to `reads`, what was changed becomes a write.
     fn drain(
         self,
-        reads: &mut Vec<Read>,
-        writes: &mut Vec<Write>,
-        put: impl Fn(Versioned<V>) -> Write,
+        (reads, writes): &mut (&mut Vec<Read>, &mut Vec<Write>),
+        put: impl Fn(Versioned<Arc<V>>) -> Write,
         remove: impl Fn(Versioned<K>) -> Option<Write>,
     ) where
         V: PartialEq,
     {
-        for (key, Entry { version, stored, changed, counts, .. }) in self.0 {
-            match changed {
-                Some(changed) if changed != stored => match changed {
-                    Some(value) => writes.push(put(Versioned { version, value })),
-                    None => writes.extend(remove(Versioned { version, value: key })),
-                },
-                _ if counts.into_inner() => reads.push(Read { key: key.into(), version }),
+        for (key, entry) in self.0 {
+            let (version, is_changed) = (entry.version, entry.change().is_some());
+            match entry.changed {
+                Some(Some(value)) if is_changed => writes.push(put(Versioned { version, value }.shared())),
+                Some(None) if is_changed => writes.extend(remove(Versioned { version, value: key })),
+                _ if entry.counts.into_inner() => reads.push(Read { key: key.into(), version }),
                 _ => {}
             }
         }
@@ -342,6 +367,16 @@ impl Records {
         self.lookups.insert(lookup, found);
     }
 
+    /// The same for a run, of which there is none.
+    ///
+    /// # Errors
+    /// If one must be made first.
+    pub fn fresh_run(&mut self) -> Result<RunId, Undecided> {
+        let id = RunId::new(self.fresh_id()?);
+        self.assume_absent(&id);
+        Ok(id)
+    }
+
     /// An identity that was never given; the same one when the decision is made again.
     ///
     /// # Errors
@@ -370,7 +405,7 @@ impl Records {
         self.ids_used = 0;
     }
 
-    /// Nothing is known any more but the identities that were given: something moved.
+    /// Nothing is known any more but the identities that were given: something moved, and everything is read.
     pub fn forget(&mut self) {
         let ids = std::mem::take(&mut self.ids);
         *self = Self { ids, ..Self::default() };
@@ -404,34 +439,15 @@ impl Records {
     /// tell.
     pub fn into_sets(self) -> (Vec<Read>, Vec<Write>) {
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
-        self.runs.drain(&mut reads, &mut writes, |run| Write::Run(Box::new(run)), |_| None);
-        self.configs.drain(
-            &mut reads,
-            &mut writes,
-            |it| Write::Config(Box::new(it)),
-            |key| Some(Write::RemoveConfig(key)),
-        );
-        self.objects.drain(
-            &mut reads,
-            &mut writes,
-            |it| Write::Object(Box::new(it)),
-            |key| Some(Write::RemoveObject(key)),
-        );
-        self.repositories.drain(
-            &mut reads,
-            &mut writes,
-            |it| Write::Repository(Box::new(it)),
-            |key| Some(Write::RemoveRepository(key)),
-        );
-        self.slots.drain(&mut reads, &mut writes, |it| Write::Slot(Box::new(it)), |_| None);
-        self.passed.drain(
-            &mut reads,
-            &mut writes,
-            |it| Write::Passed(Box::new(it)),
-            |key| Some(Write::RemovePassed(key)),
-        );
-        self.holds.drain(&mut reads, &mut writes, |it| Write::Holds(Box::new(it)), |_| None);
-        self.names.drain(&mut reads, &mut writes, |it| Write::Name(Box::new(it)), |key| Some(Write::FreeName(key)));
+        let mut sets = (&mut reads, &mut writes);
+        self.runs.drain(&mut sets, Write::Run, |_| None);
+        self.configs.drain(&mut sets, Write::Config, |key| Some(Write::RemoveConfig(key)));
+        self.objects.drain(&mut sets, Write::Object, |key| Some(Write::RemoveObject(key)));
+        self.repositories.drain(&mut sets, Write::Repository, |key| Some(Write::RemoveRepository(key)));
+        self.slots.drain(&mut sets, Write::Slot, |_| None);
+        self.passed.drain(&mut sets, Write::Passed, |key| Some(Write::RemovePassed(key)));
+        self.holds.drain(&mut sets, Write::Holds, |_| None);
+        self.names.drain(&mut sets, Write::Name, |key| Some(Write::FreeName(key)));
         (reads, writes)
     }
 }

@@ -180,7 +180,7 @@ fn take_up_passed(
 pub fn starting(write: Write) -> Option<SequenceRun> {
     let Write::Run(run) = write else { return None };
     let is_new = run.version == 0;
-    let Run::Sequence(run) = run.value else { return None };
+    let Run::Sequence(run) = Arc::unwrap_or_clone(run.value) else { return None };
     let begins = match run.state {
         SequenceState::Queued => is_new,
         SequenceState::Running { .. } | SequenceState::Returning { .. } => true,

@@ -14,6 +14,7 @@ use crate::error::{Failure, Result};
 use crate::executor::evaluations;
 use crate::executor::hindrances::Hindrances;
 use crate::executor::pace::Pace;
+use crate::executor::recent::{Recent, stored};
 use crate::executor::selector_index::SelectorIndex;
 use crate::executor::sinks::Subscribers;
 use crate::executor::writer_lanes::WriterLanes;
@@ -23,7 +24,7 @@ use crate::model::ids::{ConfigKey, ProjectName, RunId};
 use crate::model::rollback::Past;
 use crate::model::run::{Run, TaskLimits};
 use crate::model::transaction::{RecordKey, Write};
-use crate::store::{CommitError, OutboxId, OutboxRow, ReadStore, RunFilter, Store, Transaction};
+use crate::store::{CommitError, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter, Store, Transaction};
 use crate::telemetry::Metrics;
 
 /// How often something is decided anew before giving up; conflicts come from a handful of tasks of one process.
@@ -56,6 +57,8 @@ pub struct Driver {
     /// Who is behind with their work.
     pub pace: Arc<Pace>,
     limits: TaskLimits,
+    /// What decisions need not ask the store for again, if anything.
+    recent: Option<Arc<Recent>>,
     fenced: CancellationToken,
     touched: broadcast::Sender<Touched>,
     /// What becomes durable with each decision.
@@ -73,7 +76,7 @@ impl Driver {
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let (metrics, touched) = (Arc::new(Metrics::new()), broadcast::channel(ANNOUNCEMENTS).0);
         let (writers, subscribers, hindrances, selectors, pace) = Default::default();
-        let (limits, fenced) = (TaskLimits::default(), CancellationToken::new());
+        let (limits, recent, fenced) = (TaskLimits::default(), Some(Arc::default()), CancellationToken::new());
         Self {
             store,
             clock,
@@ -85,6 +88,7 @@ impl Driver {
             selectors,
             pace,
             limits,
+            recent,
             fenced,
             touched,
             along: None,
@@ -110,6 +114,12 @@ impl Driver {
         Self { subscribers: Arc::new(subscribers), ..self }
     }
 
+    /// One that asks the store for everything, where something else may write what it has read.
+    #[must_use]
+    pub fn forgetful(self) -> Self {
+        Self { recent: None, ..self }
+    }
+
     /// Cancelled once another process has taken the store over: nothing that this one decides counts any more, so that
     /// it has to stop.
     pub fn fenced(&self) -> &CancellationToken {
@@ -131,6 +141,16 @@ impl Driver {
     /// As [`Driver::claim`].
     pub async fn give_back(&self, row: OutboxId) -> Result<()> {
         self.store.give_back(row).await.map_err(|error| self.judged(error))
+    }
+
+    /// Deletes what nothing needs any more; see [`Store::retain`].
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn retain(&self, retention: Retention) -> Result<Retained> {
+        let retained = self.store.retain(retention).await;
+        self.recent.iter().for_each(|recent| recent.forget());
+        retained
     }
 
     /// Makes sure that no other process has taken the store over, for whoever acts on what no commit guards. A store that
@@ -175,7 +195,9 @@ impl Driver {
     }
 
     /// Makes a decision, and everything that follows from it, durable in one transaction. It is made again from the
-    /// beginning whenever it asks for something, and when something that it was made on has moved.
+    /// beginning whenever it asks for something, and when something that it was made on has moved. It may be made on what is
+    /// remembered, because that is compared with what there is when it is committed; what commits nothing is made on what is
+    /// read.
     ///
     /// # Errors
     /// If it is refused, the store fails, or another process has taken the store over.
@@ -183,7 +205,7 @@ impl Driver {
         &self,
         decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided> + Send + Sync,
     ) -> Result<T> {
-        let mut records = Records::default();
+        let mut records = if self.recent.is_some() { Records::trusting() } else { Records::default() };
         for _ in 0..TRIES {
             if let Some(answer) = self.try_decide(&mut records, &decision).await? {
                 return Ok(answer);
@@ -217,7 +239,7 @@ impl Driver {
             return Ok(true);
         }
         transaction.writes.extend(self.along.as_deref().cloned());
-        let committed = self.store.commit(transaction).await;
+        let committed = self.make_durable(transaction).await;
         self.metrics.commit(&committed);
         match committed {
             Ok(()) => {
@@ -234,6 +256,17 @@ impl Driver {
             }
             Err(error) => Err(self.judged(error)),
         }
+    }
+
+    async fn make_durable(&self, transaction: Transaction) -> Result<(), CommitError> {
+        let Some(recent) = &self.recent else { return self.store.commit(transaction).await };
+        let writing = recent.begin(&transaction);
+        let committed = self.store.commit(transaction).await;
+        match &committed {
+            Ok(()) => recent.committed(writing),
+            Err(_) => recent.refused(writing),
+        }
+        committed
     }
 
     /// What a decision comes to, without making it durable.
@@ -257,6 +290,8 @@ impl Driver {
             let mut transition = Transition::new(records, self.clock.now(), self.limits);
             let decided = decision(&mut transition);
             match decided.and_then(|()| transition.propagate()) {
+                Ok(outcome) if !outcome.is_sure(records) => records.forget(),
+                Err(Undecided::Refused(_)) if records.rest_on_memory() => records.forget(),
                 Ok(outcome) => {
                     let told = self.subscribers.ask(records.runs.changed(), self.clock.now());
                     let (mut transaction, mut touched) = outcome.finish(std::mem::take(records));
@@ -289,14 +324,44 @@ impl Driver {
             match need {
                 Need::Id => records.add_id(self.ids.next(self.clock.now())),
                 need if !read.insert(need.clone()) => {} // several asked for it
+                Need::Lookup(lookup) if records.assume(&lookup) => {}
                 Need::Lookup(lookup) => {
                     let found = look_up(store, &lookup).await?;
                     records.found(*lookup, found);
                 }
-                Need::Record(key) => read_record(store, key, records).await?,
+                Need::Record(key) => self.read_record(key, records).await?,
             }
         }
         Ok(())
+    }
+
+    /// Takes a record from what is remembered, or asks the store.
+    async fn read_record(&self, key: RecordKey, records: &mut Records) -> Result<()> {
+        let Some(recent) = &self.recent else {
+            records.read(stored(&*self.store, key).await?);
+            return Ok(());
+        };
+        if !records.recall(&key, |key| recent.known(key)) {
+            let asked = recent.ask(&key);
+            let found = stored(&*self.store, key).await?;
+            recent.read(asked, &found);
+            records.read(found);
+        }
+        Ok(())
+    }
+
+    /// The records that are remembered otherwise than they are stored: none, if nobody writes past this driver.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn misremembered(&self) -> Result<Vec<RecordKey>> {
+        let mut wrong = Vec::new();
+        for known in self.recent.iter().flat_map(|recent| recent.all()) {
+            if stored(&*self.store, known.key()).await? != known {
+                wrong.push(known.key());
+            }
+        }
+        Ok(wrong)
     }
 
     fn count(&self, touched: &Touched) {
@@ -314,44 +379,6 @@ fn kept<T>(
         *answer = Some(decision(transition)?);
         Ok(())
     }
-}
-
-async fn read_record(store: &dyn ReadStore, key: RecordKey, records: &mut Records) -> Result<()> {
-    match key {
-        RecordKey::Run(key) => {
-            let run = store.run(&key).await?;
-            records.runs.read(key, run);
-        }
-        RecordKey::Config(key) => {
-            let config = store.config(&key).await?;
-            records.configs.read(key, config);
-        }
-        RecordKey::Object(place) => {
-            let object = store.object(&place.project, &place.stage, &place.key).await?;
-            records.objects.read(place, object);
-        }
-        RecordKey::Repository(key) => {
-            let repository = store.repository(&key).await?;
-            records.repositories.read(key, repository);
-        }
-        RecordKey::Slot(key) => {
-            let slot = store.slot(&key).await?;
-            records.slots.read(key, slot);
-        }
-        RecordKey::Passed(key) => {
-            let passed = store.passed(&key).await?;
-            records.passed.read(key, passed);
-        }
-        RecordKey::Holds(key) => {
-            let holds = store.holds_of(&key).await?;
-            records.holds.read(key, holds);
-        }
-        RecordKey::Name(key) => {
-            let owner = store.name_owner(&key).await?;
-            records.names.read(key, owner);
-        }
-    }
-    Ok(())
 }
 
 async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {

@@ -21,6 +21,7 @@ pub mod pace;
 pub mod perform;
 pub mod previews;
 pub mod proposals;
+mod recent;
 pub mod reconciler;
 pub mod selector_index;
 pub mod services;

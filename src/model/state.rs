@@ -32,6 +32,13 @@ pub struct Versioned<T> {
     pub value: T,
 }
 
+impl<T> Versioned<T> {
+    /// The same, for several to have.
+    pub fn shared(self) -> Versioned<Arc<T>> {
+        Versioned { version: self.version, value: Arc::new(self.value) }
+    }
+}
+
 /// A deployment config as applied: what serves, what was tried, and what is wanted now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigState {

@@ -1,6 +1,7 @@
 //! What becomes durable together, and what it was decided on.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -83,11 +84,11 @@ pub enum RecordKey {
 }
 
 /// One write of a transaction. Where a version is given, it is the one that the value was read at (0: it must not
-/// exist yet); the stored one becomes that plus one.
+/// exist yet); the stored one becomes that plus one. Records are shared with who remembers what was written.
 #[derive(Clone, Debug)]
 pub enum Write {
     /// A run's new state.
-    Run(Box<Versioned<Run>>),
+    Run(Versioned<Arc<Run>>),
     /// A fact, appended to a run's history.
     Event {
         /// The run.
@@ -162,15 +163,15 @@ pub enum Write {
         limit: u32,
     },
     /// A deployment config's new state.
-    Config(Box<Versioned<ConfigState>>),
+    Config(Versioned<Arc<ConfigState>>),
     /// Forgets a deployment config; its deployments stay in the history until retention.
     RemoveConfig(Versioned<ConfigKey>),
     /// Any other object's new state.
-    Object(Box<Versioned<ObjectState>>),
+    Object(Versioned<Arc<ObjectState>>),
     /// Forgets an object.
     RemoveObject(Versioned<ObjectPlace>),
     /// A repository's new state.
-    Repository(Box<Versioned<RepositoryState>>),
+    Repository(Versioned<Arc<RepositoryState>>),
     /// Forgets a repository, which was the environment of a pull request.
     RemoveRepository(Versioned<RepositoryName>),
     /// A plan that a person asked for; what the revision's own one said stays.
@@ -178,15 +179,15 @@ pub enum Write {
     /// What came of a revision; replaces what was stored for it.
     Revision(Box<RevisionState>),
     /// Who has a slot and who waits for it.
-    Slot(Box<Versioned<SlotState>>),
+    Slot(Versioned<Arc<SlotState>>),
     /// A stage has judged a service's content otherwise since it passed.
     RemovePassed(Versioned<PassedKey>),
     /// A stage has passed a service's content.
-    Passed(Box<Versioned<PassedState>>),
+    Passed(Versioned<Arc<PassedState>>),
     /// The holds of a project; without any, the record goes.
-    Holds(Box<Versioned<ProjectHolds>>),
+    Holds(Versioned<Arc<ProjectHolds>>),
     /// Who has a name now.
-    Name(Box<Versioned<NameOwner>>),
+    Name(Versioned<Arc<NameOwner>>),
     /// Nobody has a name any more.
     FreeName(Versioned<UniqueName>),
     /// What was written on a commit: replaces the entry of that context in the writer's ledger.

@@ -77,6 +77,7 @@ pub struct Surroundings {
     pushes: Arc<AtomicU32>,
     pushed: Arc<Pushed>,
     subscriber: Option<Arc<Subscriber>>,
+    is_forgetful: bool,
 }
 
 /// What each push declares.
@@ -94,8 +95,8 @@ impl Default for Surroundings {
     fn default() -> Self {
         let clock = Arc::new(ManualClock::new(BEGINNING));
         let runtime = Arc::new(PretendedRuntime::new(clock.clone()));
-        let (indicators, recorded, pushes, pushed) = Default::default();
-        Self { clock, runtime, indicators, ids: Arc::default(), recorded, pushes, pushed, subscriber: None }
+        let (indicators, recorded, pushes, pushed, subscriber, is_forgetful) = Default::default();
+        Self { clock, runtime, indicators, ids: Arc::default(), recorded, pushes, pushed, subscriber, is_forgetful }
     }
 }
 
@@ -126,6 +127,12 @@ impl Surroundings {
         Self { subscriber: Some(subscriber), ..self }
     }
 
+    /// With daemons that ask the store for everything.
+    #[must_use]
+    pub fn forgetful(self) -> Self {
+        Self { is_forgetful: true, ..self }
+    }
+
     /// Its time, for stores that a test opens itself.
     pub fn clock(&self) -> Arc<ManualClock> {
         self.clock.clone()
@@ -139,6 +146,7 @@ impl World {
         let runtime = Arc::new(runtime.opened_for(store.incarnation()));
         let driver = Driver::new(store.clone(), clock.clone(), ids);
         let driver = driver.with_subscribers(Subscribers::new(subscriber.into_iter().collect()));
+        let driver = if surroundings.is_forgetful { driver.forgetful() } else { driver };
         let reporter = Arc::new(StatusReporter::new(driver.clone()));
         reporter.write_to(&RepositoryName::new(REPOSITORY), vec![recorded]);
         let performer = Performer {

@@ -91,7 +91,7 @@ impl World {
     pub async fn would_start(&self, project: &Project) -> Result<Vec<ServiceKey>> {
         let (_, transaction) = self.pushed_again(project).await?;
         let started = |write: Write| match write {
-            Write::Run(run) if run.version == 0 => match run.value {
+            Write::Run(run) if run.version == 0 => match Arc::unwrap_or_clone(run.value) {
                 Run::Sequence(run) => Some(run.service),
                 Run::Deployment(_) => None,
             },

@@ -58,7 +58,7 @@ async fn what_a_registry_says_is_recorded_once_and_has_the_head_planned_again() 
     let state = stream(&format!("{}/acme/web:prod", double.address));
     let object = Versioned { version: 0, value: state.clone() };
     let first = Versioned { version: 0, value: repository() };
-    let writes = vec![Write::Object(Box::new(object)), Write::Repository(Box::new(first))];
+    let writes = vec![Write::Object(object.shared()), Write::Repository(first.shared())];
     store.commit(Transaction::of(writes)).await.unwrap();
     let tagged = async || {
         let found = store.object(&state.project, &state.stage, &state.object.key).await.unwrap().unwrap().value.tagged;
@@ -85,7 +85,7 @@ async fn what_a_registry_says_is_recorded_once_and_has_the_head_planned_again() 
         let announced = changes.try_recv().is_ok_and(|touched| touched.unseen.contains(&name));
         assert_eq!(announced, is_news, "{manners:?}");
         let seen = Versioned { version: known.version, value: repository() };
-        store.commit(Transaction::of(vec![Write::Repository(Box::new(seen))])).await.unwrap();
+        store.commit(Transaction::of(vec![Write::Repository(seen.shared())])).await.unwrap();
     }
     assert_eq!(double.seen()[..2], ["HEAD 200", "HEAD 304"]);
 }

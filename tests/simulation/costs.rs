@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use launchway::control::commands::by_hand;
 use launchway::error::Failure;
+use launchway::model::cloud_event::{CloudEvent, PREFIX};
 use launchway::model::hold::HoldScope;
 use launchway::model::object::{Kind, Location, Object, ObjectKey};
 use launchway::model::project::{Project, StatusDetail};
-use launchway::model::shipyard::Shipyard;
+use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
 use launchway::simulation::runtime::Behaviour;
 use launchway::simulation::world::{Surroundings, World};
 use launchway::store::sqlite::SqliteStore;
@@ -57,13 +58,26 @@ struct Counted {
 impl Counted {
     /// A world at rest to which these objects were pushed.
     async fn with(objects: &[Object]) -> Self {
-        let (surroundings, folder) = (Surroundings::default(), crate::folder());
-        let store = Arc::new(SqliteStore::open(&folder.path().join("store.db"), surroundings.clock()).unwrap());
-        let store = Arc::new(GuardedStore { guard: Count::default(), store });
-        let mut counted = Self { world: World::over(store.clone(), surroundings), store, _folder: folder };
+        let mut counted = Self::around(Surroundings::default());
         counted.push(objects).await;
         counted.world.settle().await.unwrap();
         counted
+    }
+
+    /// A world to which nothing was pushed yet.
+    fn around(surroundings: Surroundings) -> Self {
+        let folder = crate::folder();
+        let store = Arc::new(SqliteStore::open(&folder.path().join("store.db"), surroundings.clock()).unwrap());
+        let store = Arc::new(GuardedStore { guard: Count::default(), store });
+        Self { world: World::over(store.clone(), surroundings), store, _folder: folder }
+    }
+
+    /// How often the store is asked while an event is taken.
+    async fn calls_of(&self, event: &CloudEvent) -> usize {
+        let calls = || self.store.guard.calls.load(Ordering::SeqCst);
+        let before = calls();
+        assert_eq!(self.world.tell(event, "ci").await.unwrap().ignored, "");
+        calls() - before
     }
 
     async fn push(&mut self, objects: &[Object]) {
@@ -182,4 +196,51 @@ async fn a_removed_service_ends_and_no_other_is_asked_for() {
     let few = without_one(10).await;
     assert_eq!(few.services, 1, "{few:?}");
     assert_eq!(few, without_one(200).await);
+}
+
+/// How often the store is asked for each event of a sequence of two tasks, after one before it: `triggered`, then `started` and
+/// `finished` of each task.
+async fn events_of_a_sequence(surroundings: Surroundings) -> Vec<usize> {
+    let mut counted = Counted::around(surroundings);
+    let tasks = ["build", "verify"];
+    let check = Sequence { name: "check".into(), tasks: tasks.map(Task::named).into(), ..Sequence::default() };
+    let stages = vec![Stage { name: "dev".into(), sequences: vec![check] }];
+    let shop = project(Shipyard { name: "shop".into(), stages, ..Shipyard::default() }, &[]);
+    counted.world.push(&shop).await.unwrap();
+    let event = |kind: &str, id: String, triggered: Option<String>| {
+        let data =
+            json!({"project": "shop", "stage": "dev", "service": "web", "status": "succeeded", "result": "pass"});
+        CloudEvent {
+            source: "ci".into(),
+            triggeredid: triggered,
+            ..CloudEvent::of(format!("{PREFIX}{kind}"), id, data)
+        }
+    };
+    let mut calls = Vec::new();
+    for turn in 0..2 {
+        calls.clear();
+        calls.push(counted.calls_of(&event("dev.check.triggered", format!("e{turn}"), None)).await);
+        let run = counted.world.runs().await.unwrap().pop().unwrap();
+        for (place, task) in tasks.iter().enumerate() {
+            let asked = format!("{}.{place}.1", run.id());
+            for phase in ["started", "finished"] {
+                let told = event(&format!("{task}.{phase}"), format!("{asked}-{phase}"), Some(asked.clone()));
+                calls.push(counted.calls_of(&told).await);
+            }
+        }
+    }
+    calls
+}
+
+#[tokio::test]
+async fn what_an_executor_tells_is_decided_on_what_was_written_before() {
+    let remembered = events_of_a_sequence(Surroundings::default()).await;
+    let asked = events_of_a_sequence(Surroundings::default().forgetful()).await;
+    println!("{remembered:?} calls of the store, {asked:?} without memory");
+    assert_eq!(
+        remembered,
+        [4, 1, 2, 1, 3],
+        "a transaction each, and what is found by a search: attempts, parts of plans"
+    );
+    assert!(remembered.iter().zip(&asked).all(|(few, many)| few < many), "{remembered:?}, not {asked:?}");
 }

@@ -186,7 +186,7 @@ async fn with_others() -> (TempDir, World) {
     let (folder, world) = deployed(|_| ()).await;
     let mut other = world.driver.store.repository(&"repo".into()).await.unwrap().unwrap().value;
     other.name = RepositoryName::new("other");
-    let write = Write::Repository(Box::new(Versioned { version: 0, value: other }));
+    let write = Write::Repository(Versioned { version: 0, value: other }.shared());
     world.driver.commit(&[Input::Write(Box::new(write))]).await.unwrap();
     for project in ["shop", "bank"] {
         let scope = HoldScope { project: project.into(), stage: None, service: None, context: None };

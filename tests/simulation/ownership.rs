@@ -46,7 +46,7 @@ async fn change(world: &World, change: impl FnOnce(&mut ConfigState)) {
     let mut state: Versioned<ConfigState> =
         world.driver.store.config(&config_key("default", "web")).await.unwrap().unwrap();
     change(&mut state.value);
-    world.driver.commit(&[Input::Write(Box::new(Write::Config(Box::new(state))))]).await.unwrap();
+    world.driver.commit(&[Input::Write(Box::new(Write::Config(state.shared())))]).await.unwrap();
 }
 
 async fn second(world: &World) -> DeploymentRun {

@@ -85,7 +85,7 @@ async fn count_one(store: &dyn Store) {
         let mut run = store.run(&run_id("s1")).await.unwrap().unwrap();
         let Run::Sequence(sequence) = &mut run.value else { panic!("a sequence became a deployment") };
         sequence.attempt += 1;
-        match store.commit(Transaction::of(vec![Write::Run(Box::new(run))])).await {
+        match store.commit(Transaction::of(vec![Write::Run(run.shared())])).await {
             Ok(()) => return,
             Err(CommitError::Conflict { .. }) => {}
             Err(other) => panic!("{other:?}"),

@@ -85,7 +85,7 @@ pub(crate) async fn open_slots_are_those_that_somebody_has_or_waits_for(backend:
         ..slot("dev", Some("o1"), &[])
     };
     let (dev, free, prod) = (slot("dev", Some("s1"), &[]), slot("free", None, &[]), slot("prod", None, &["s2"]));
-    let put = |version, value: &SlotState| Write::Slot(Box::new(Versioned { version, value: value.clone() }));
+    let put = |version, value: &SlotState| Write::Slot(Versioned { version, value: value.clone() }.shared());
     commit(&*store, [&dev, &free, &prod, &other].map(|slot| put(0, slot))).await;
     assert_eq!(store.slot(&free.service).await.unwrap(), Some(Versioned { version: 1, value: free }));
     assert_eq!(store.slot(&service("none", "web")).await.unwrap(), None);
@@ -106,7 +106,7 @@ pub(crate) async fn what_was_delivered_last_may_leave_out_what_a_procedure_has_d
     let stopped = delivered("sha256:plain", false);
     let slot = |stage: &str, name: &str, last_delivery: &Option<Delivered>| {
         let value = SlotState { last_delivery: last_delivery.clone(), ..SlotState::free(service(stage, name)) };
-        Write::Slot(Box::new(Versioned { version: 0, value }))
+        Write::Slot(Versioned { version: 0, value }.shared())
     };
     let writes = [
         slot("dev", "api", &plain),
@@ -325,7 +325,7 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
         };
         Versioned { version, value }
     };
-    commit(&*store, [Write::Passed(Box::new(passed(0, 0))), Write::Passed(Box::new(passed(1, 7)))]).await;
+    commit(&*store, [Write::Passed(passed(0, 0).shared()), Write::Passed(passed(1, 7).shared())]).await;
     assert_eq!(store.passed(&key("dev", "sha256:1")).await.unwrap(), Some(passed(2, 7)));
     assert_eq!(store.passed(&key("dev", "sha256:2")).await.unwrap(), None);
     assert_eq!(store.passed(&key("prod", "sha256:1")).await.unwrap(), None);
@@ -339,10 +339,13 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
         since: at(since),
     };
     let of = |version, project: &str, holds: Vec<Hold>| {
-        Write::Holds(Box::new(Versioned {
-            version,
-            value: ProjectHolds { project: project.into(), holds, lifted: Vec::new(), stopped: Vec::new() },
-        }))
+        Write::Holds(
+            Versioned {
+                version,
+                value: ProjectHolds { project: project.into(), holds, lifted: Vec::new(), stopped: Vec::new() },
+            }
+            .shared(),
+        )
     };
     let (h1, h2, h3) = (hold("h1", "shop", 5), hold("h2", "shop", 1), hold("h3", "other", 3));
     commit(&*store, [of(0, "shop", vec![h1.clone(), h2.clone()]), of(0, "other", vec![h3.clone()])]).await;
@@ -354,7 +357,7 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
 
     let project = UniqueName::Project("shop".into());
     let owner = NameOwner { name: project.clone(), repository: "r".into(), project: "shop".into(), stage: None };
-    commit(&*store, [Write::Name(Box::new(Versioned { version: 0, value: owner.clone() }))]).await;
+    commit(&*store, [Write::Name(Versioned { version: 0, value: owner.clone() }.shared())]).await;
     assert_eq!(store.name_owner(&project).await.unwrap(), Some(Versioned { version: 1, value: owner }));
     assert_eq!(store.name_owner(&UniqueName::Namespace("shop".into())).await.unwrap(), None);
     commit(&*store, [Write::FreeName(Versioned { version: 1, value: project.clone() })]).await;
@@ -362,7 +365,7 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
 
     let environment = RepositoryState::new(RepositoryName::new("shop").environment(12), "/shop.git", "pr-12");
     let name = environment.name.clone();
-    commit(&*store, [Write::Repository(Box::new(Versioned { version: 0, value: environment }))]).await;
+    commit(&*store, [Write::Repository(Versioned { version: 0, value: environment }.shared())]).await;
     let moved =
         store.commit(Transaction::of(vec![Write::RemoveRepository(Versioned { version: 2, value: name.clone() })]));
     assert!(matches!(moved.await, Err(CommitError::Conflict { .. })));

@@ -218,12 +218,12 @@ pub(crate) async fn what_passed_stays_while_it_is_delivered(backend: &dyn Backen
     let passed = |content: &str, seconds| {
         let key = PassedKey { service: web.clone(), content: content.into() };
         let value = PassedState { key, commit: commit_id('1'), at: at(seconds), procedure: "p".into() };
-        Write::Passed(Box::new(Versioned { version: 0, value }))
+        Write::Passed(Versioned { version: 0, value }.shared())
     };
     let delivered = Delivered { run: "s1".into(), content: "sha256:now".into(), procedure: "p".into(), deployed: true };
     let slot = |service, last_delivery| {
         let value = SlotState { last_delivery, ..SlotState::free(service) };
-        Write::Slot(Box::new(Versioned { version: 0, value }))
+        Write::Slot(Versioned { version: 0, value }.shared())
     };
     let last = |service| put(0, ended(SequenceRun { created_at: at(0), ..sequence("s1", service) }));
     let writes = [
@@ -285,7 +285,7 @@ pub(crate) async fn the_newest_plan_goes_with_its_service(backend: &dyn Backend)
     let slot = SlotState::free(service("dev", "web"));
     let writes = [
         Write::Revision(Box::new(planned(plan("newest", commit_id('a'), at(0))))),
-        Write::Slot(Box::new(Versioned { version: 0, value: slot })),
+        Write::Slot(Versioned { version: 0, value: slot }.shared()),
         put_config(0, config_state(&config_key("dev", "web"), "sha256:web")),
     ];
     commit(&*store, writes).await;

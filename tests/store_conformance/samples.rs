@@ -209,23 +209,23 @@ pub(crate) fn status(context: &str, state: StatusState) -> CommitStatus {
 }
 
 pub(crate) fn put(version: u64, run: SequenceRun) -> Write {
-    Write::Run(Box::new(Versioned { version, value: Run::Sequence(Box::new(run)) }))
+    Write::Run(Versioned { version, value: Run::Sequence(Box::new(run)) }.shared())
 }
 
 pub(crate) fn put_deployment(version: u64, run: DeploymentRun) -> Write {
-    Write::Run(Box::new(Versioned { version, value: Run::Deployment(Box::new(run)) }))
+    Write::Run(Versioned { version, value: Run::Deployment(Box::new(run)) }.shared())
 }
 
 pub(crate) fn put_config(version: u64, state: ConfigState) -> Write {
-    Write::Config(Box::new(Versioned { version, value: state }))
+    Write::Config(Versioned { version, value: state }.shared())
 }
 
 pub(crate) fn put_object(version: u64, state: ObjectState) -> Write {
-    Write::Object(Box::new(Versioned { version, value: state }))
+    Write::Object(Versioned { version, value: state }.shared())
 }
 
 pub(crate) fn put_repository(version: u64, state: RepositoryState) -> Write {
-    Write::Repository(Box::new(Versioned { version, value: state }))
+    Write::Repository(Versioned { version, value: state }.shared())
 }
 
 pub(crate) fn tell(run: &str, event: Event) -> Write {

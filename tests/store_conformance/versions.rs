@@ -76,7 +76,7 @@ pub(crate) async fn a_record_is_removed_only_at_the_version_that_was_read(backen
     commit(&*store, versioned_writes(0)).await;
     let passed = PassedKey { service: service("dev", "web"), content: "sha256:web".into() };
     let value = PassedState { key: passed.clone(), commit: commit_id('1'), at: at(0), procedure: "sha256:p".into() };
-    commit(&*store, [Write::Passed(Box::new(Versioned { version: 0, value }))]).await;
+    commit(&*store, [Write::Passed(Versioned { version: 0, value }.shared())]).await;
     let removals = |version| {
         let key = ObjectKey { kind: Kind::ConfigMap, name: "settings".into() };
         [
@@ -143,13 +143,16 @@ pub(crate) async fn a_record_that_was_only_read_must_not_have_moved(backend: &dy
     };
     let mut writes = versioned_writes(0).to_vec();
     writes.extend([
-        Write::Slot(Box::new(Versioned { version: 0, value: SlotState::free(web) })),
-        Write::Passed(Box::new(Versioned {
-            version: 0,
-            value: PassedState { key: passed, commit: commit_id('1'), at: at(0), procedure: "sha256:p".into() },
-        })),
-        Write::Holds(Box::new(Versioned { version: 0, value: ProjectHolds::none("shop".into()) })),
-        Write::Name(Box::new(put(owner))),
+        Write::Slot(Versioned { version: 0, value: SlotState::free(web) }.shared()),
+        Write::Passed(
+            Versioned {
+                version: 0,
+                value: PassedState { key: passed, commit: commit_id('1'), at: at(0), procedure: "sha256:p".into() },
+            }
+            .shared(),
+        ),
+        Write::Holds(Versioned { version: 0, value: ProjectHolds::none("shop".into()) }.shared()),
+        Write::Name(put(owner).shared()),
     ]);
     commit(&*store, writes).await;
     store.commit(tell(read(1).to_vec())).await.unwrap();

@@ -109,7 +109,7 @@ impl Desk {
         for (name, pens) in repositories {
             if driver.store.repository(&(*name).into()).await.unwrap().is_none() {
                 let state = RepositoryState::new((*name).into(), "https://git.example/shop.git", "main");
-                let put = Write::Repository(Box::new(Versioned { version: 0, value: state }));
+                let put = Write::Repository(Versioned { version: 0, value: state }.shared());
                 driver.commit(&[Input::Write(Box::new(put))]).await.unwrap();
             }
             reporter

@@ -25,7 +25,7 @@ pub fn queued(records: &mut Records, now: Timestamp, draft: SequenceRun) -> Resu
     let sequence = draft.only_tasks().map(str::to_owned);
     let before = Lookup::Attempts(draft.repository.clone(), draft.commit.clone(), draft.service.clone(), sequence);
     let attempt = 1 + records.number(before)?;
-    let id = RunId::new(records.fresh_id()?);
+    let id = records.fresh_run()?;
     let tasks = task_records(&draft.procedure.sequence);
     let context = Some(draft.context.clone().unwrap_or_else(|| context(&draft, &id)));
     Ok(SequenceRun { id, attempt, tasks, context, created_at: now, ..draft })

@@ -306,8 +306,8 @@ fn a_run_starts_while_it_waits_for_the_first_time_is_at_its_tasks_or_has_done_th
         (1, ended(queued.clone(), Outcome::SUPERSEDED), false),
         (1, ended(queued, Outcome::PASS), true),
     ] {
-        let write = Write::Run(Box::new(Versioned { version, value: sequence(&run) }));
+        let write = Write::Run(Versioned { version, value: sequence(&run) }.shared());
         assert_eq!(starting(write).is_some(), starts, "{version}: {:?}", run.state);
     }
-    assert!(starting(Write::Slot(Box::new(Versioned { version: 0, value: slot(None, &[]) }))).is_none());
+    assert!(starting(Write::Slot(Versioned { version: 0, value: slot(None, &[]) }.shared())).is_none());
 }

@@ -58,6 +58,16 @@ pub struct WorkedOut {
 }
 
 impl WorkedOut {
+    /// Whether its transaction is refused if anything that was not read for it has become another thing.
+    pub fn is_sure(&self, records: &Records) -> bool {
+        !records.rest_on_memory() || records.are_proved_by(&self.writes) && !self.is_nothing(records)
+    }
+
+    /// Whether there is nothing to make durable.
+    fn is_nothing(&self, records: &Records) -> bool {
+        self.writes.is_empty() && records.are_unchanged()
+    }
+
     /// The transaction, and what it touches.
     pub fn finish(self, records: Records) -> (Transaction, Touched) {
         let Self { mut writes, left, switched, reports, unseen } = self;
@@ -79,7 +89,7 @@ impl WorkedOut {
                     touched.awaited.extend(awaits.map(|run| run.service.clone()));
                 }
                 Write::Config(config) => drop(touched.configs.insert(config.value.key.clone())),
-                Write::Object(object) => drop(touched.objects.insert((&object.value).into())),
+                Write::Object(object) => drop(touched.objects.insert((&*object.value).into())),
                 Write::RemoveObject(place) => drop(touched.objects.insert(place.value.clone())),
                 _ => {}
             }

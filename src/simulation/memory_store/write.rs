@@ -12,7 +12,6 @@ use crate::model::plan::Plan;
 use crate::model::run::Run;
 use crate::model::state::{RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
-use crate::model::transaction::ObjectPlace;
 use crate::simulation::memory_store::tables::{Row, Tables};
 use crate::store::{EventRow, OutboxId, OutboxRow, RecordKey, Transaction, Versioned, Write};
 
@@ -29,7 +28,7 @@ pub(super) fn apply(tables: &mut Tables, transaction: Transaction, now: Timestam
 
 fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), String> {
     match write {
-        Write::Run(run) => return put_run(tables, *run),
+        Write::Run(run) => return put_run(tables, run),
         Write::Event { run, at, event } => {
             let number = tables.next_number();
             tables.events.insert_mut(number, Arc::new(EventRow { number, run, at, event: *event }));
@@ -46,26 +45,23 @@ fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), St
             change(tables, id, |row| OutboxRow { due: row.due.map(|before| before.min(due)), ..row });
         }
         Write::Revive { lane, due, limit } => revive(tables, &lane, due, limit),
-        Write::Config(config) => return put(&mut tables.configs, config.value.key.clone(), *config),
+        Write::Config(config) => return put(&mut tables.configs, config.value.key.clone(), config),
         Write::RemoveConfig(key) => return remove(&mut tables.configs, key.value, key.version),
         Write::Object(object) => {
-            let Versioned { value, version } = *object;
-            let (project, stage, key) = (value.project.clone(), value.stage.clone(), value.object.key.clone());
-            let place = ObjectPlace { project, stage, key };
-            return put(&mut tables.objects, place, Versioned { version, value });
+            return put(&mut tables.objects, (&*object.value).into(), object);
         }
         Write::RemoveObject(place) => return remove(&mut tables.objects, place.value, place.version),
         Write::Repository(repository) => {
-            return put(&mut tables.repositories, repository.value.name.clone(), *repository);
+            return put(&mut tables.repositories, repository.value.name.clone(), repository);
         }
         Write::RemoveRepository(key) => return remove(&mut tables.repositories, key.value, key.version),
         Write::Plan(plan) => put_plan(tables, &plan),
         Write::Revision(revision) => put_revision(tables, *revision),
-        Write::Slot(slot) => return put(&mut tables.slots, slot.value.service.clone(), *slot),
-        Write::Passed(passed) => return put(&mut tables.passed, passed.value.key.clone(), *passed),
+        Write::Slot(slot) => return put(&mut tables.slots, slot.value.service.clone(), slot),
+        Write::Passed(passed) => return put(&mut tables.passed, passed.value.key.clone(), passed),
         Write::RemovePassed(key) => return remove(&mut tables.passed, key.value, key.version),
-        Write::Holds(holds) => return put(&mut tables.holds, holds.value.project.clone(), *holds),
-        Write::Name(owner) => return put(&mut tables.names, owner.value.name.clone(), *owner),
+        Write::Holds(holds) => return put(&mut tables.holds, holds.value.project.clone(), holds),
+        Write::Name(owner) => return put(&mut tables.names, owner.value.name.clone(), owner),
         Write::FreeName(key) => return remove(&mut tables.names, key.value, key.version),
         Write::Posted { repository, writer, posted } => {
             let key = (repository, writer, posted.status.commit.clone(), posted.status.context.clone());
@@ -82,7 +78,7 @@ fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), St
     Ok(())
 }
 
-fn put_run(tables: &mut Tables, run: Versioned<Run>) -> Result<(), String> {
+fn put_run(tables: &mut Tables, run: Versioned<Arc<Run>>) -> Result<(), String> {
     let Versioned { version, value } = run;
     let id = value.id().clone();
     let known = tables.runs.get(&id).map(|(order, run)| (*order, run.version));
@@ -101,6 +97,7 @@ fn put_run(tables: &mut Tables, run: Versioned<Run>) -> Result<(), String> {
     tables.runs_in_order.insert_mut(order, id.clone());
     tables.moves += 1;
     tables.run_moves.insert_mut(id.clone(), tables.moves);
+    let value = Arc::unwrap_or_clone(value);
     tables.runs.insert_mut(id, (order, Arc::new(Versioned { version: version + 1, value })));
     Ok(())
 }
@@ -186,15 +183,16 @@ fn put_revision(tables: &mut Tables, revision: RevisionState) {
 }
 
 /// Compare and set: the record must be at the version that was read, or absent if that is 0, and gets the next one.
-fn put<K: Ord + Clone + Into<RecordKey>, T>(
+fn put<K: Ord + Clone + Into<RecordKey>, T: Clone>(
     map: &mut Map<K, Row<T>>,
     key: K,
-    value: Versioned<T>,
+    value: Versioned<Arc<T>>,
 ) -> Result<(), String> {
     let Versioned { version, value } = value;
     if map.get(&key).map_or(0, |stored| stored.version) != version {
         return Err(key.into().to_string());
     }
+    let value = Arc::unwrap_or_clone(value);
     map.insert_mut(key, Arc::new(Versioned { version: version + 1, value }));
     Ok(())
 }

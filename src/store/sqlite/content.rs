@@ -134,7 +134,7 @@ mod tests {
             super::super::retention::delete_all(&connection, retention).unwrap();
             count(&connection)
         };
-        let config = |version, value: ConfigState| Write::Config(Box::new(Versioned { version, value }));
+        let config = |version, value: ConfigState| Write::Config(Versioned { version, value }.shared());
         let (web, other) = (declared("web", "a"), declared("web", "b"));
         let twin = ConfigState { key: ConfigKey { stage: "production".into(), ..web.key.clone() }, ..web.clone() };
         assert_eq!(apply(vec![config(0, web.clone()), config(0, twin.clone())]), 1);

@@ -1,6 +1,7 @@
 //! The writes of a transaction as SQL.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, ToSql, params, params_from_iter};
 
@@ -70,8 +71,8 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
         Write::Slot(slot) => put_slot(connection, slot),
         Write::Passed(passed) => put_passed(connection, passed),
         Write::RemovePassed(key) => remove(connection, &key.value.clone().into(), key.version),
-        Write::Holds(it) => put_plain(connection, it.value.project.clone().into(), &it.value, it.version),
-        Write::Name(it) => put_plain(connection, it.value.name.clone().into(), &it.value, it.version),
+        Write::Holds(it) => put_plain(connection, it.value.project.clone().into(), &*it.value, it.version),
+        Write::Name(it) => put_plain(connection, it.value.name.clone().into(), &*it.value, it.version),
         Write::FreeName(key) => remove(connection, &key.value.clone().into(), key.version),
         Write::Posted { repository, writer, posted } => put_posted(connection, repository, writer, posted, now),
         Write::WebhookCalls { repository, calls } => put_webhook_calls(connection, repository, calls),
@@ -79,9 +80,9 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
     }
 }
 
-fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
+fn put_run(connection: &Connection, run: &Versioned<Arc<Run>>) -> Result<(), Error> {
     let Versioned { version, value } = run;
-    let (config, plan, sequence, attempt, context) = match value {
+    let (config, plan, sequence, attempt, context) = match &**value {
         Run::Sequence(run) => {
             let plan = run.plan.as_ref().map(PlanId::as_str);
             (None, plan, run.only_tasks(), run.attempt, run.context.as_deref())
@@ -107,13 +108,13 @@ fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
     ];
     let moved = next_move(connection, repository, commit)?;
     let columns: [Column<'_>; 4] =
-        [("is_open", &!value.is_ended()), ("attempt", &attempt), ("moved", &moved), ("record", &encode(value)?)];
+        [("is_open", &!value.is_ended()), ("attempt", &attempt), ("moved", &moved), ("record", &encode(&**value)?)];
     if *version == 0 {
         insert(connection, &key, fixed.iter().chain(&columns))?;
     } else {
         update(connection, &key, *version, &columns)?;
     }
-    put_content(connection, &key, value)
+    put_content(connection, &key, &**value)
 }
 
 /// What tells that a run of a revision has changed after all others of it.
@@ -139,7 +140,7 @@ fn append_event(connection: &Connection, run: &RunId, at: Timestamp, event: &Eve
     execute(connection, "INSERT INTO events (run, at, record) VALUES (?, ?, ?)", params![run.as_str(), at.0, record])
 }
 
-fn put_config(connection: &Connection, config: &Versioned<ConfigState>) -> Result<(), Error> {
+fn put_config(connection: &Connection, config: &Versioned<Arc<ConfigState>>) -> Result<(), Error> {
     let Versioned { version, value } = config;
     let in_use: Vec<RunId> = value.runs_in_use();
     let columns: [Column<'_>; 8] = [
@@ -150,38 +151,38 @@ fn put_config(connection: &Connection, config: &Versioned<ConfigState>) -> Resul
         ("history_limit", &value.history_limit()),
         ("runs_in_use", &serde_json::to_string(&in_use).or_stalled(|| "cannot write run ids".to_owned())?),
         ("attempted_by", &value.attempted.as_ref().map(|attempt| attempt.run.as_str())),
-        ("record", &encode(value)?),
+        ("record", &encode(&**value)?),
     ];
     let key = value.key.clone().into();
     put(connection, &key, *version, &columns)?;
-    put_content(connection, &key, value)
+    put_content(connection, &key, &**value)
 }
 
-fn put_object(connection: &Connection, object: &Versioned<ObjectState>) -> Result<(), Error> {
+fn put_object(connection: &Connection, object: &Versioned<Arc<ObjectState>>) -> Result<(), Error> {
     let Versioned { version, value } = object;
     let columns: [Column<'_>; 4] = [
         ("service", &value.object.service.as_str()),
         ("repository", &value.repository.as_str()),
         ("digest", &value.object.digest.as_str()),
-        ("record", &encode(value)?),
+        ("record", &encode(&**value)?),
     ];
     let (project, stage, key) = (value.project.clone(), value.stage.clone(), value.object.key.clone());
     let key = ObjectPlace { project, stage, key }.into();
     put(connection, &key, *version, &columns)?;
-    put_content(connection, &key, value)
+    put_content(connection, &key, &**value)
 }
 
-fn put_repository(connection: &Connection, repository: &Versioned<RepositoryState>) -> Result<(), Error> {
+fn put_repository(connection: &Connection, repository: &Versioned<Arc<RepositoryState>>) -> Result<(), Error> {
     let Versioned { version, value } = repository;
     let columns: [Column<'_>; 3] = [
         ("applied", &value.applied.as_ref().map(|commit| commit.as_str())),
         ("seen", &value.seen.as_ref().map(|commit| commit.as_str())),
-        ("record", &encode(value)?),
+        ("record", &encode(&**value)?),
     ];
     put(connection, &value.name.clone().into(), *version, &columns)
 }
 
-fn put_slot(connection: &Connection, slot: &Versioned<SlotState>) -> Result<(), Error> {
+fn put_slot(connection: &Connection, slot: &Versioned<Arc<SlotState>>) -> Result<(), Error> {
     let Versioned { version, value } = slot;
     let last = value.last_delivery.as_ref();
     let columns: [Column<'_>; 6] = [
@@ -190,14 +191,14 @@ fn put_slot(connection: &Connection, slot: &Versioned<SlotState>) -> Result<(), 
         ("content", &last.map(|last| last.content.as_str())),
         ("procedure", &last.map(|last| last.procedure.as_str())),
         ("deployed", &last.is_none_or(|last| last.deployed)),
-        ("record", &encode(value)?),
+        ("record", &encode(&**value)?),
     ];
     put(connection, &value.service.clone().into(), *version, &columns)
 }
 
-fn put_passed(connection: &Connection, passed: &Versioned<PassedState>) -> Result<(), Error> {
+fn put_passed(connection: &Connection, passed: &Versioned<Arc<PassedState>>) -> Result<(), Error> {
     let Versioned { version, value } = passed;
-    put(connection, &value.key.clone().into(), *version, &[("at", &value.at.0), ("record", &encode(value)?)])
+    put(connection, &value.key.clone().into(), *version, &[("at", &value.at.0), ("record", &encode(&**value)?)])
 }
 
 /// A record without columns that are searched for.

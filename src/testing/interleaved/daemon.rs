@@ -60,6 +60,8 @@ pub struct Surroundings {
     pub(super) ids: Arc<CountingIds>,
     pub(super) alarms: Alarms,
     pub(super) made: Made,
+    /// Whether daemons remember no record: whoever makes a mistake in the store has it seen by all.
+    pub(super) is_forgetful: bool,
 }
 
 /// A daemon that runs.
@@ -84,6 +86,7 @@ impl Daemon {
         let subscriber = around.events.subscriber();
         let driver = Driver::new(store, around.clock.clone(), around.ids.clone());
         let driver = driver.with_subscribers(subscribers(subscriber.as_ref()));
+        let driver = if around.is_forgetful { driver.forgetful() } else { driver };
         let (hosting, events, alarms) = (around.hosting.clone(), around.events.clone(), around.alarms.clone());
         let runtime =
             Arc::new(SharedRuntime(around.runtime.opened_for(driver.store.incarnation()), around.made.clone()));

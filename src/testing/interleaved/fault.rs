@@ -132,14 +132,14 @@ impl Made {
 
 fn configs(transaction: &mut Transaction) -> impl Iterator<Item = &mut ConfigState> {
     transaction.writes.iter_mut().filter_map(|write| match write {
-        Write::Config(config) => Some(&mut config.value),
+        Write::Config(config) => Some(Arc::make_mut(&mut config.value)),
         _ => None,
     })
 }
 
 fn sequences(transaction: &mut Transaction) -> impl Iterator<Item = &mut SequenceRun> {
     transaction.writes.iter_mut().filter_map(|write| match write {
-        Write::Run(run) => match &mut run.value {
+        Write::Run(run) => match Arc::make_mut(&mut run.value) {
             Run::Sequence(run) => Some(&mut **run),
             Run::Deployment(_) => None,
         },
@@ -149,7 +149,7 @@ fn sequences(transaction: &mut Transaction) -> impl Iterator<Item = &mut Sequenc
 
 fn slots(transaction: &mut Transaction) -> impl Iterator<Item = &mut SlotState> {
     transaction.writes.iter_mut().filter_map(|write| match write {
-        Write::Slot(slot) => Some(&mut slot.value),
+        Write::Slot(slot) => Some(Arc::make_mut(&mut slot.value)),
         _ => None,
     })
 }

@@ -1,5 +1,7 @@
 //! The simulated hosting as the repositories that a daemon syncs, in place of Git.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::engine::sync::{Head, Watched};
@@ -59,7 +61,7 @@ pub(super) async fn would_start(driver: &Driver, hosted: &Hosted, commit: &Commi
         return Ok(Vec::new());
     }
     let started = |write: Write| match write {
-        Write::Run(run) if run.version == 0 => match run.value {
+        Write::Run(run) if run.version == 0 => match Arc::unwrap_or_clone(run.value) {
             Run::Sequence(run) => Some(*run),
             Run::Deployment(_) => None,
         },

@@ -30,6 +30,8 @@ use crate::testing::script::{duration, number};
 
 /// The line of a story in which somebody listens, from its beginning.
 const LISTENS: &str = "listen";
+/// Daemons ask the store for everything.
+const FORGETS: &str = "forgetful";
 /// When every story begins.
 const BEGINNING: Timestamp = Timestamp(1_700_000_000_000);
 /// The repository that lines are about unless they name another.
@@ -85,6 +87,7 @@ impl World {
             ids: Arc::default(),
             alarms: Alarms::new(clock.clone()),
             clock,
+            is_forgetful: lines.iter().any(|line| line == FORGETS || line.starts_with("fault ")),
             made,
         };
         let named = lines.iter().filter_map(|line| line.strip_prefix('@')?.split(' ').next());
@@ -137,7 +140,7 @@ impl World {
             ["refuse-statuses", "busy"] => self.around.hosting.refuse(repository, Some(Refuses::Busy)),
             ["refuse-statuses", "rights"] => self.around.hosting.refuse(repository, Some(Refuses::Rights)),
             ["take-statuses"] => self.take_statuses(repository),
-            [LISTENS] => {}
+            [LISTENS | FORGETS] => {}
             ["refuse-events"] => self.around.events.be_busy(true),
             ["take-events"] => self.around.events.be_busy(false),
             ["crash"] => self.crash(),

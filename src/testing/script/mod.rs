@@ -108,11 +108,20 @@ pub async fn play(story: &str, folder: &Path) -> Result<String> {
     }
     play.plans_nothing_again().await?;
     play.told_the_truth().await?;
+    play.remembers_what_is_stored().await?;
     play.survives_a_crash().await?;
     Ok(play.out)
 }
 
 impl Play<'_> {
+    async fn remembers_what_is_stored(&self) -> Result<()> {
+        let wrong = self.world.driver.misremembered().await?;
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::stalled(format!("remembered otherwise than stored: {wrong:?}")))
+    }
+
     fn tell(&mut self, line: &str) {
         self.out.push_str(line);
         self.out.push('\n');

@@ -65,7 +65,7 @@ impl Shop {
         let store = Arc::new(SqliteStore::open(&git.path("store.db"), Arc::new(SystemClock)).unwrap());
         let driver = Driver::new(store, Arc::new(SystemClock), Arc::new(Ulids::default()));
         let state = RepositoryState { down, ..RepositoryState::new(name(), watched.remote.url.to_string(), "main") };
-        let state = Write::Repository(Box::new(Versioned { version: 0, value: state }));
+        let state = Write::Repository(Versioned { version: 0, value: state }.shared());
         driver.commit(&[Input::Write(Box::new(state))]).await.unwrap();
         Self { git, driver, watched }
     }
@@ -116,21 +116,24 @@ impl Shop {
                         inherited: None,
                         quarantined: Vec::new(),
                     };
-                    Write::Config(Box::new(Versioned { version: before.map_or(0, |it| it.version), value }))
+                    Write::Config(Versioned { version: before.map_or(0, |it| it.version), value }.shared())
                 }
-                _ => Write::Object(Box::new(Versioned {
-                    version: 0,
-                    value: ObjectState {
-                        project: plan.project.clone(),
-                        stage: stage.stage.clone(),
-                        destination: stage.destination.clone(),
-                        repository: name(),
-                        object,
-                        planned_at: None,
-                        inherited: None,
-                        tagged: BTreeMap::new(),
-                    },
-                })),
+                _ => Write::Object(
+                    Versioned {
+                        version: 0,
+                        value: ObjectState {
+                            project: plan.project.clone(),
+                            stage: stage.stage.clone(),
+                            destination: stage.destination.clone(),
+                            repository: name(),
+                            object,
+                            planned_at: None,
+                            inherited: None,
+                            tagged: BTreeMap::new(),
+                        },
+                    }
+                    .shared(),
+                ),
             };
             self.driver.commit(&[Input::Write(Box::new(write))]).await.unwrap();
         }
