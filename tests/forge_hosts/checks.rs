@@ -49,6 +49,12 @@ impl World {
     async fn write(&self, status: CommitStatus) {
         self.writer.write(&[status]).await.unwrap();
     }
+
+    /// How many tokens were asked for, and how often one was refused.
+    fn asked_and_refused(&self) -> (usize, usize) {
+        let hub = self.shared.hub();
+        (hub.asked.len(), hub.refused)
+    }
 }
 
 fn dev(state: StatusState, description: &str) -> CommitStatus {
@@ -129,13 +135,13 @@ async fn a_token_is_asked_for_once_and_replaced_before_its_end_or_where_it_is_re
     assert_eq!(world.shared.hub().asked.len(), 1);
     world.clock.advance(Duration::from_secs(2 * 60));
     world.write(dev(StatusState::Running, "d")).await;
-    assert_eq!((world.shared.hub().asked.len(), world.shared.hub().refused), (2, 0));
+    assert_eq!(world.asked_and_refused(), (2, 0));
 
     // It is worth nothing while many statuses are written: one request is refused, and no status is lost.
     world.shared.revoke();
     let many: Vec<CommitStatus> = (0..5).map(|n| status(OTHER, &format!("s{n}"), StatusState::Success, "it")).collect();
     world.writer.write(&many).await.unwrap();
-    assert_eq!((world.shared.hub().asked.len(), world.shared.hub().refused), (3, 1));
+    assert_eq!(world.asked_and_refused(), (3, 1));
     assert_eq!(world.shared.runs(OTHER).len(), 5);
 
     let tokens: Vec<String> = world.shared.hub().tokens.iter().map(|(token, _)| token.clone()).collect();
