@@ -15,6 +15,7 @@ use std::time::Duration;
 use self::fields::Field;
 use self::files::NamedFile;
 use crate::forge::address::ForgeKind;
+use crate::forge::github::app::AppSettings;
 use crate::indicators::prometheus::PrometheusSettings;
 use crate::manifest::Problem;
 use crate::manifest::yaml;
@@ -176,6 +177,8 @@ pub struct ForgeSettings {
     pub kind: ForgeKind,
     /// Its base address, without a slash at the end; `None`: guessed from the repository's.
     pub url: Option<String>,
+    /// The GitHub App that opens it in place of a token.
+    pub app: Option<AppSettings>,
 }
 
 /// How long tasks of sequences may take.
@@ -239,6 +242,11 @@ impl RepositorySettings {
         self.forge.as_ref().map_or_else(|| ForgeKind::guess(&self.url), |forge| forge.kind)
     }
 
+    /// The GitHub App that opens its host, if one does.
+    pub fn app(&self) -> Option<&AppSettings> {
+        self.forge.as_ref()?.app.as_ref()
+    }
+
     /// A repository with every default.
     pub fn new(name: RepositoryName, url: impl Into<String>) -> Self {
         Self {
@@ -293,7 +301,9 @@ impl Settings {
             let registries: Vec<PathBuf> = registries.collect();
             let prometheus = repository.prometheus.iter().flat_map(|it| [&it.token, &it.password]);
             let prometheus: Vec<PathBuf> = prometheus.filter_map(|secret| secret.as_ref()?.file()).collect();
-            [token, password, ssh_key].into_iter().flatten().chain(webhook).chain(registries).chain(prometheus)
+            let app = repository.app().map(|app| app.key_file.clone());
+            let own = [token, password, ssh_key, app].into_iter().flatten();
+            own.chain(webhook).chain(registries).chain(prometheus)
         };
         let tokens = self.tokens.iter().filter_map(|token| token.token.file());
         let sinks = self.sinks.iter().filter_map(|sink| sink.secret.as_ref()?.file());

@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -47,31 +48,76 @@ pub enum SecretSource {
     File(PathBuf),
     /// A known value, such as one from the configuration or the environment.
     Value(Secret),
+    /// A part of this program, which gets one for itself.
+    Given(Given),
 }
+
+/// Gets a secret whenever one is needed.
+pub trait Giver: fmt::Debug + Send + Sync {
+    /// The secret as it is now; may wait for another machine.
+    ///
+    /// # Errors
+    /// `Transient` if that is out of reach, `Stalled` if a person has to act.
+    fn give(&self) -> Result<Secret>;
+}
+
+/// Somebody who gives a secret.
+#[derive(Clone, Debug)]
+pub struct Given(pub Arc<dyn Giver>);
+
+impl PartialEq for Given {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Given {}
 
 impl SecretSource {
     /// The file that it is in, if it is in one.
     pub fn file(&self) -> Option<PathBuf> {
         match self {
             SecretSource::File(path) => Some(path.clone()),
-            SecretSource::Value(_) => None,
+            SecretSource::Value(_) | SecretSource::Given(_) => None,
         }
     }
 
     /// The secret as it is now.
     ///
     /// # Errors
-    /// `Stalled` if the file cannot be read, is empty, too large, or no text of one line; the content is not told.
+    /// `Stalled` if the file cannot be read, is empty, too large, or no text of one line; the content is not told. Else as
+    /// [`Giver::give`].
     pub fn read(&self) -> Result<Secret> {
         match self {
             SecretSource::File(path) => read_file(path),
             SecretSource::Value(secret) => Ok(secret.clone()),
+            SecretSource::Given(given) => given.0.give(),
         }
     }
 }
 
+/// The secret of several lines, such as a private key, that is in a file now.
+///
+/// # Errors
+/// `Stalled` if the file cannot be read, is empty, too large, or no text; the content is not told.
+pub fn read_lines(path: &Path) -> Result<Secret> {
+    read_text(path).map(Secret::new)
+}
+
 fn read_file(path: &Path) -> Result<Secret> {
-    let unusable = |what: &str| Failure::stalled(format!("the secret file `{}` {what}", path.display()));
+    let text = read_text(path)?;
+    if text.chars().any(char::is_control) {
+        return Err(unusable(path, "is not one line of text"));
+    }
+    Ok(Secret::new(text))
+}
+
+fn unusable(path: &Path, what: &str) -> Failure {
+    Failure::stalled(format!("the secret file `{}` {what}", path.display()))
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    let unusable = |what: &str| unusable(path, what);
     let unreadable = || format!("cannot read the secret file `{}`", path.display());
     // A pipe would keep us waiting for whoever writes to it.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -88,10 +134,7 @@ fn read_file(path: &Path) -> Result<Secret> {
     if text.is_empty() {
         return Err(unusable("is empty"));
     }
-    if text.chars().any(char::is_control) {
-        return Err(unusable("is not one line of text"));
-    }
-    Ok(Secret::new(text))
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]

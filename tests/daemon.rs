@@ -8,6 +8,8 @@ mod support {
     pub(crate) mod git;
     #[expect(dead_code, reason = "other tests need more of it")]
     pub(crate) mod git_http;
+    #[expect(dead_code, reason = "other tests need more of it")]
+    pub(crate) mod github_app;
 }
 
 mod daemon_edges {
@@ -19,6 +21,7 @@ mod daemon_edges {
     mod at_rest;
     mod bad_input;
     mod by_hand;
+    mod checks;
     mod comments;
     mod custom;
     mod damage;

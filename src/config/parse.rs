@@ -10,6 +10,7 @@ use super::{
     AccessToken, Allowances, CredentialFiles, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, ForgeSettings, History, Limits,
     RepositorySettings, RetentionSettings, Role, SequenceSettings, Settings,
 };
+use crate::forge::github::app::AppSettings;
 use crate::indicators::prometheus::PrometheusSettings;
 use crate::model::host::is_loopback;
 use crate::model::ids::RepositoryName;
@@ -202,7 +203,7 @@ fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
             .word(&[("linear", History::Linear), ("rewrite-allowed", History::RewriteAllowed)])
             .unwrap_or_default(),
         limits: limits(&get("limits")),
-        forge: forge(&get("forge")),
+        forge: forge(&get("forge"), folder),
         notes: get("notes").flag().unwrap_or(false),
         deployments: get("deployments").flag().unwrap_or(false),
         previews: get("previews").flag().unwrap_or(true),
@@ -212,6 +213,7 @@ fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
         prometheus: get("prometheus").items().iter().map(|field| prometheus(field, folder)).collect(),
         registries: get("registries").items().iter().map(|field| registry(field, folder)).collect(),
     };
+    refuse_token_beside_app(&get("credentials"), &settings);
     refuse_vain_commands(&get("commands"), &settings);
     refuse_vain_deployments(&get("deployments"), &settings);
     settings
@@ -235,7 +237,7 @@ fn refuse_vain_deployments(field: &Field<'_>, settings: &RepositorySettings) {
     if !matches!(settings.host(), ForgeKind::Github | ForgeKind::Gitlab) {
         let message = "deployments are shown on GitHub and GitLab alone";
         field.error("invalid", message, "name the host with `forge: {kind: …}`, or leave `deployments` out");
-    } else if settings.credentials.token.is_none() {
+    } else if settings.credentials.token.is_none() && settings.app().is_none() {
         let message = "deployments on a host need a token";
         field.error("invalid", message, "give `credentials: {tokenFile: …}`");
     }
@@ -430,8 +432,8 @@ fn build_limits(field: &Field<'_>) -> BuildLimits {
     }
 }
 
-fn forge(field: &Field<'_>) -> Option<ForgeSettings> {
-    field.known(&["kind", "url"]);
+fn forge(field: &Field<'_>, folder: &Path) -> Option<ForgeSettings> {
+    field.known(&["kind", "url", "app"]);
     let kind = field.field("kind");
     if !field.is_given() || !kind.required() {
         return None;
@@ -447,7 +449,36 @@ fn forge(field: &Field<'_>) -> Option<ForgeSettings> {
         ("azure", ForgeKind::Azure),
         ("none", ForgeKind::None),
     ])?;
-    Some(ForgeSettings { kind, url: http_address(&field.field("url")) })
+    let app = app(&field.field("app"), folder);
+    if app.is_some() && kind != ForgeKind::Github {
+        field.field("app").error(
+            "invalid",
+            "only GitHub has Apps",
+            "give `credentials: {tokenFile: …}`, or `kind: github`",
+        );
+    }
+    Some(ForgeSettings { kind, url: http_address(&field.field("url")), app })
+}
+
+/// A GitHub App; nothing, if it is none.
+fn app(field: &Field<'_>, folder: &Path) -> Option<AppSettings> {
+    field.known(&["id", "keyFile"]);
+    if !field.is_given() {
+        return None;
+    }
+    let (id, key_file) = (field.field("id"), field.field("keyFile"));
+    let are_given = [id.required(), key_file.required()];
+    let (id, key_file) = (id.count(), key_file.file(folder, Holds::Key));
+    are_given.iter().all(|given| *given).then_some(())?;
+    Some(AppSettings { id: id?, key_file: key_file? })
+}
+
+/// A token and an App would be two answers to the same question.
+fn refuse_token_beside_app(field: &Field<'_>, settings: &RepositorySettings) {
+    if settings.app().is_some() && settings.credentials.token.is_some() {
+        let message = "a token and a GitHub App exclude each other";
+        field.field("tokenFile").error("conflict", message, "leave one out: the App opens Git over HTTPS too");
+    }
 }
 
 fn webhook(field: &Field<'_>, folder: &Path) -> Vec<SecretSource> {

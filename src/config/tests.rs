@@ -168,6 +168,29 @@ access: {tokens: [{name: ../x, role: admin}]}
     assert_eq!(problems(text), expected);
 }
 
+#[test]
+fn an_app_is_read_and_its_key_is_looked_at_as_any_other_secret() {
+    let text = "repositories: [{name: a, url: 'https://github.com/a/b', deployments: true, forge: {kind: github, \
+                app: {id: 1234, keyFile: app.pem}}}]";
+    let settings = parse(text).unwrap();
+    let app = settings.repositories[0].app().unwrap();
+    assert_eq!((app.id, app.key_file.as_path()), (1234, Path::new("/etc/launchway/app.pem")));
+    assert!(settings.secret_files().contains(&app.key_file), "pods do not see it");
+
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let (config, key) = (folder.path().join("launchway.yaml"), folder.path().join("app.pem"));
+    std::fs::write(&config, text).unwrap();
+    let told = || Settings::load(&config).map_err(|found| found.iter().map(ToString::to_string).collect::<String>());
+    let problem = told().unwrap_err();
+    assert!(problem.contains("launchway.yaml:1:") && problem.contains("cannot read `"), "{problem}");
+    std::fs::write(&key, "a key").unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(told().unwrap_err().contains("others can read `"));
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(told().is_ok());
+}
+
 /// What people copy from the page of their host works, and leads to that host.
 #[test]
 fn the_pages_of_the_hosts_show_what_works() {
@@ -208,6 +231,20 @@ fn one_value_at_a_time() {
         (repository("deployments: true"), "deployments are shown on GitHub and GitLab alone"),
         (repository("deployments: true, forge: {kind: gitea}"), "deployments are shown on GitHub and GitLab alone"),
         (repository("deployments: true, forge: {kind: github}"), "deployments on a host need a token"),
+        (repository("forge: {kind: github, app: {}}"), "`id` is missing"),
+        (repository("forge: {kind: github, app: {id: 1}}"), "`keyFile` is missing"),
+        (
+            repository("forge: {kind: github, app: {id: one, keyFile: k}}"),
+            "1:58: error: this is text, and should be a whole number",
+        ),
+        (repository("forge: {kind: github, app: {id: 0, keyFile: k}}"), "should be a whole number above 0"),
+        (repository("forge: {kind: github, app: {id: 1, keyFile: k, token: t}}"), "unknown key `token`"),
+        (repository("forge: {kind: github, app: 1}"), "should be a mapping"),
+        (repository("forge: {kind: gitlab, app: {id: 1, keyFile: k}}"), "1:52: error: only GitHub has Apps"),
+        (
+            repository("forge: {kind: github, app: {id: 1, keyFile: k}}, credentials: {tokenFile: t}"),
+            "a token and a GitHub App exclude each other",
+        ),
         (repository("prometheus: [{}]"), "`url` is missing"),
         (repository("prometheus: [{url: 'http://10.0.0.1'}]"), "what opens it would cross the network in the clear"),
         (repository("prometheus: [{url: 'https://a', usernameFile: u}]"), "a user name and a password belong together"),

@@ -25,6 +25,7 @@ use crate::control::proposals::WatchedProposals;
 use crate::control::replanning;
 use crate::control::reporter::StatusReporter;
 use crate::control::repository;
+use crate::control::reruns::WatchedReruns;
 use crate::control::state_folder::{Ownership, StateFolder};
 use crate::control::watcher::Watcher;
 use crate::control::wiring::{MirrorTrees, WatchedDeclarations, WatchedHooks};
@@ -353,7 +354,7 @@ async fn serve(
 ) -> Result<()> {
     let bounds = Bounds::default();
     let operator = operator(parts, watchers);
-    let comments = WatchedComments::new(operator.clone());
+    let (comments, reruns) = (WatchedComments::new(operator.clone()), WatchedReruns::new(operator.clone()));
     let state = ServerState {
         query,
         commands: Some(Arc::new(operator)),
@@ -367,6 +368,7 @@ async fn serve(
     let hooks = Arc::new(WatchedHooks {
         watchers: watchers.clone(),
         comments,
+        reruns,
         driver: parts.driver.clone(),
         metrics: parts.driver.metrics.clone(),
     });

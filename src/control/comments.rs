@@ -58,7 +58,7 @@ impl WatchedComments {
             let nobody = Failure::stalled("without a token nobody can be asked what the author of the comment may do");
             return Err(nobody.hint("give `credentials: {tokenFile: …}`"));
         };
-        refuse_foreign(host, from, &comment)?;
+        refuse_foreign(host, from, "comment", &comment.repository)?;
         if self.operator.driver.clock.now().since(comment.at) > LATE {
             return Err(Failure::stalled("the comment is more than an hour old"));
         }
@@ -169,13 +169,12 @@ async fn approved(
 }
 
 /// A webhook's secret may be that of many repositories, and of many hosts: who somebody is, one host alone says, and where.
-fn refuse_foreign(host: &Host, from: webhook::Host, comment: &Comment) -> Result<()> {
+pub(super) fn refuse_foreign(host: &Host, from: webhook::Host, what: &str, path: &str) -> Result<()> {
     let watched = format!("{}/{}", host.repository.owner, host.repository.name);
-    if from.is_of(host.kind) && watched.eq_ignore_ascii_case(&comment.repository) {
+    if from.is_of(host.kind) && watched.eq_ignore_ascii_case(path) {
         return Ok(());
     }
-    let message =
-        format!("the comment is in `{}` on {}, and `{watched}` is watched", comment.repository, from.as_str());
+    let message = format!("the {what} is in `{path}` on {}, and `{watched}` is watched", from.as_str());
     Err(Failure::stalled(message).hint("set the repository's address to where it is now"))
 }
 

@@ -18,6 +18,7 @@ mod replanning;
 pub(crate) mod report_lane;
 pub mod reporter;
 pub mod repository;
+pub mod reruns;
 mod restoring;
 pub mod state_folder;
 pub mod watched;

@@ -237,7 +237,10 @@ impl ReportLane {
         let store = &*self.driver.store;
         if self.writer.subject() == Subject::Statuses {
             let known = posted.iter().map(|posted| posted.status.context.clone()).collect();
-            let Rendering { number, statuses } = self.renderings.render(store, repository, commit, &known).await?;
+            let Rendering { number, mut statuses } = self.renderings.render(store, repository, commit, &known).await?;
+            if !self.writer.shows_details() {
+                statuses.iter_mut().for_each(|status| status.details = None);
+            }
             let statuses = match repository.pull() {
                 Some(number) => environment::statuses(statuses, number),
                 None => statuses,

@@ -1,8 +1,10 @@
 //! From a repository's settings to its watcher and the writers of its statuses.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
+
+use tokio::runtime::Handle;
 
 use crate::clock::Clock;
 use crate::config::{History, RepositorySettings, Settings};
@@ -13,6 +15,8 @@ use crate::control::watcher::{Host, Watcher};
 use crate::control::wiring::MirrorNotes;
 use crate::error::{Context, Failure, Result};
 use crate::forge::address::{ForgeKind, RepositoryAddress};
+use crate::forge::credential::Credential;
+use crate::forge::github::app::{Granted, Installation};
 use crate::forge::plain::NotesWriter;
 use crate::forge::pull_request::PullRequests;
 use crate::forge::registration::{Beside, WantedWebhook, Webhooks};
@@ -22,7 +26,7 @@ use crate::manifest::Options;
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::seed::Seed;
-use crate::secret::SecretSource;
+use crate::secret::{Given, Giver, Secret, SecretSource};
 use crate::source::{Credentials, Limits, Mirror, Remote, RemoteUrl};
 use crate::trigger::debounce::Debounce;
 use crate::trigger::watch::RefWatches;
@@ -34,17 +38,19 @@ use crate::trigger::watch::RefWatches;
 pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTreeMap<RepositoryName, Watcher>> {
     let (mut watchers, events, hosts) = (BTreeMap::new(), RefWatches::default(), Hosts::default());
     for repository in &settings.repositories {
-        let mut watcher = watcher(parts, repository, events.clone(), &hosts).await?;
-        let pull_requests = pull_requests(settings, repository, parts.driver.clock.clone()).await?;
-        let statuses = statuses(settings, repository, parts.driver.clock.clone()).await?;
-        let of_pulls = pull_statuses(parts, settings, repository, statuses.clone()).await?;
-        let deployments = deployments(settings, repository, parts.driver.clock.clone()).await?;
+        let clock = || parts.driver.clock.clone();
+        let place = hosted(settings, repository, clock()).await?;
+        let remote = remote(repository, place.as_ref())?;
+        let mut watcher = watcher(parts, repository, remote, events.clone(), &hosts).await?;
+        let pull_requests = pull_requests(place.clone(), clock()).await?;
+        let statuses = statuses(place.clone(), clock()).await?;
+        let of_pulls = pull_statuses(place.clone(), statuses.clone(), clock()).await?;
+        let deployments = deployments(shown(place.clone(), repository), clock()).await?;
         let writers = writers(parts, repository, &watcher.watched, statuses).into_iter().chain(deployments).collect();
-        let place = hosted(settings, repository)?;
         parts.reporter.write_with_pulls(&repository.name, writers, of_pulls.clone());
         watcher.host = pull_requests.zip(of_pulls).zip(place).map(|((pull_requests, statuses), (kind, settings))| {
-            let HostSettings { repository, .. } = settings;
-            Host { pull_requests, statuses, kind, repository }
+            let HostSettings { repository, app, .. } = settings;
+            Host { pull_requests, statuses, kind, repository, app }
         });
         parts.trees.add(repository.name.clone(), watcher.watched.mirror.clone());
         watchers.insert(repository.name.clone(), watcher);
@@ -52,10 +58,15 @@ pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTree
     Ok(watchers)
 }
 
-async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatches, hosts: &Hosts) -> Result<Watcher> {
+async fn watcher(
+    parts: &Parts,
+    settings: &RepositorySettings,
+    remote: Remote,
+    events: RefWatches,
+    hosts: &Hosts,
+) -> Result<Watcher> {
     let limits = limits(settings);
     let path = parts.state.mirror(settings.name.as_str());
-    let remote = remote(settings)?;
     let aside = Aside::new(hosts.turns(remote.url.host()));
     let opened = tokio::task::spawn_blocking(move || Mirror::open_or_create(&path, limits)).await;
     let mirror = opened.or_transient(|| "opening the mirror broke off".into())??;
@@ -100,15 +111,20 @@ fn limits(settings: &RepositorySettings) -> Limits {
 /// Where a repository is and what opens it; without a branch, if the settings name none.
 ///
 /// # Errors
-/// If its address is none.
-pub fn remote(settings: &RepositorySettings) -> Result<Remote> {
+/// If its address is none, or what opens its host would be sent in the clear.
+pub async fn opened(settings: &Settings, repository: &RepositorySettings, clock: Arc<dyn Clock>) -> Result<Remote> {
+    remote(repository, hosted(settings, repository, clock).await?.as_ref())
+}
+
+fn remote(settings: &RepositorySettings, place: Option<&Place>) -> Result<Remote> {
     let url = RemoteUrl::parse(&settings.url, settings.insecure)?;
     let mut remote = Remote::new(url, settings.branch.clone().unwrap_or_default());
     let files = &settings.credentials;
     let file = |path: &Option<std::path::PathBuf>| path.clone().map(SecretSource::File);
+    let by_app = place.filter(|_| files.password.is_none()).and_then(|place| token_of_app(place, remote.url.host()));
     remote.insecure = settings.insecure;
     remote.credentials = Credentials {
-        token: file(&files.token),
+        token: file(&files.token).or(by_app),
         username: file(&files.username),
         password: file(&files.password),
         ssh_key_file: files.ssh_key.clone(),
@@ -118,13 +134,34 @@ pub fn remote(settings: &RepositorySettings) -> Result<Remote> {
     Ok(remote)
 }
 
+/// What a GitHub App opens the repository with where Git finds it by HTTP: nowhere else than on its own host.
+fn token_of_app((_, settings): &Place, host: &str) -> Option<SecretSource> {
+    let is_own = settings.repository.base.host_str().is_some_and(|own| own.eq_ignore_ascii_case(host));
+    settings.app.filter(|_| is_own)?;
+    let runtime = Handle::try_current().ok()?;
+    Some(SecretSource::Given(Given(Arc::new(Awaited { credential: settings.credential.clone(), runtime }))))
+}
+
+/// Waits for a token on a thread that may wait: that of whoever speaks to Git.
+#[derive(Debug)]
+struct Awaited {
+    credential: Arc<dyn Credential>,
+    runtime: Handle,
+}
+
+impl Giver for Awaited {
+    fn give(&self) -> Result<Secret> {
+        let (given, waits) = mpsc::channel();
+        let credential = self.credential.clone();
+        // Nobody may wait for it any more.
+        self.runtime.spawn(async move { drop(given.send(credential.token().await)) });
+        waits.recv().or_transient(|| "getting a token broke off".to_owned())?
+    }
+}
+
 /// The host's statuses, if it takes any.
-async fn statuses(
-    settings: &Settings,
-    repository: &RepositorySettings,
-    clock: Arc<dyn Clock>,
-) -> Result<Option<Arc<dyn StatusWriter>>> {
-    Ok(match hosted(settings, repository)? {
+async fn statuses(place: Option<Place>, clock: Arc<dyn Clock>) -> Result<Option<Arc<dyn StatusWriter>>> {
+    Ok(match place {
         Some((ForgeKind::Gitea, settings)) => Some(gitea::writer(settings, clock).await?),
         Some((ForgeKind::Github, settings)) => Some(github::writer(settings, clock).await?),
         Some((ForgeKind::Gitlab, settings)) => Some(gitlab::writer(settings, clock).await?),
@@ -135,13 +172,14 @@ async fn statuses(
     })
 }
 
-/// What its environments show, if that is wanted.
-async fn deployments(
-    settings: &Settings,
-    repository: &RepositorySettings,
-    clock: Arc<dyn Clock>,
-) -> Result<Option<Arc<dyn StatusWriter>>> {
-    Ok(match hosted(settings, repository)?.filter(|_| repository.deployments) {
+/// Where environments are to show what is deployed, if they are.
+fn shown(place: Option<Place>, repository: &RepositorySettings) -> Option<Place> {
+    place.filter(|_| repository.deployments)
+}
+
+/// What a host's environments show, if it has any.
+async fn deployments(place: Option<Place>, clock: Arc<dyn Clock>) -> Result<Option<Arc<dyn StatusWriter>>> {
+    Ok(match place {
         Some((ForgeKind::Github, settings)) => Some(github::deployments(settings, clock).await?),
         Some((ForgeKind::Gitlab, settings)) => Some(gitlab::deployments(settings, clock).await?),
         Some(_) | None => None,
@@ -150,15 +188,13 @@ async fn deployments(
 
 /// The statuses for the heads of pull requests: on GitLab, one that names the watched branch would count as that branch's.
 async fn pull_statuses(
-    parts: &Parts,
-    settings: &Settings,
-    repository: &RepositorySettings,
+    place: Option<Place>,
     statuses: Option<Arc<dyn StatusWriter>>,
+    clock: Arc<dyn Clock>,
 ) -> Result<Option<Arc<dyn StatusWriter>>> {
-    match hosted(settings, repository)? {
+    match place {
         Some((ForgeKind::Gitlab, settings)) => {
-            let settings = HostSettings { branch: None, ..settings };
-            Ok(Some(gitlab::writer(settings, parts.driver.clock.clone()).await?))
+            Ok(Some(gitlab::writer(HostSettings { branch: None, ..settings }, clock).await?))
         }
         _ => Ok(statuses),
     }
@@ -181,12 +217,8 @@ fn writers(
 }
 
 /// Where a repository's pull requests are opened, if its host has those.
-async fn pull_requests(
-    settings: &Settings,
-    repository: &RepositorySettings,
-    clock: Arc<dyn Clock>,
-) -> Result<Option<Arc<dyn PullRequests>>> {
-    Ok(match hosted(settings, repository)? {
+async fn pull_requests(place: Option<Place>, clock: Arc<dyn Clock>) -> Result<Option<Arc<dyn PullRequests>>> {
+    Ok(match place {
         Some((ForgeKind::Gitea, settings)) => Some(gitea::pull_requests(settings, clock).await?),
         Some((ForgeKind::Github, settings)) => Some(github::pull_requests(settings, clock).await?),
         Some((ForgeKind::Gitlab, settings)) => Some(gitlab::pull_requests(settings, clock).await?),
@@ -208,7 +240,7 @@ pub async fn try_statuses(
     repository: &RepositorySettings,
     clock: Arc<dyn Clock>,
 ) -> Result<Option<()>> {
-    try_out(statuses(settings, repository, clock).await?).await
+    try_out(statuses(hosted(settings, repository, clock.clone()).await?, clock).await?).await
 }
 
 /// The same of deployments, if its environments are to show them.
@@ -220,7 +252,8 @@ pub async fn try_deployments(
     repository: &RepositorySettings,
     clock: Arc<dyn Clock>,
 ) -> Result<Option<()>> {
-    try_out(deployments(settings, repository, clock).await?).await
+    let place = shown(hosted(settings, repository, clock.clone()).await?, repository);
+    try_out(deployments(place, clock).await?).await
 }
 
 /// Whether the token may open pull requests on a repository's host, if it has any.
@@ -233,7 +266,7 @@ pub async fn try_pull_requests(
     clock: Arc<dyn Clock>,
     base: &str,
 ) -> Result<Option<()>> {
-    match pull_requests(settings, repository, clock).await? {
+    match pull_requests(hosted(settings, repository, clock.clone()).await?, clock).await? {
         Some(host) => host.try_out(base).await.map(Some),
         None => Ok(None),
     }
@@ -248,6 +281,7 @@ async fn try_out(writer: Option<Arc<dyn StatusWriter>>) -> Result<Option<()>> {
         description: "tried out".to_owned(),
         path: None,
         attempt: 1,
+        details: None,
     };
     match writer.write(&[status]).await {
         Ok(()) | Err(Refusal::Commit(_)) => Ok(Some(())),
@@ -264,7 +298,7 @@ pub async fn webhooks(
     repository: &RepositorySettings,
     clock: Arc<dyn Clock>,
 ) -> Result<Option<Arc<dyn Webhooks>>> {
-    Ok(match hosted(settings, repository)? {
+    Ok(match hosted(settings, repository, clock.clone()).await? {
         Some((ForgeKind::Gitea, settings)) => Some(gitea::webhooks(settings, clock).await?),
         Some((ForgeKind::Github, settings)) => Some(github::webhooks(settings, clock).await?),
         Some((ForgeKind::Gitlab, settings)) => Some(gitlab::webhooks(settings, clock).await?),
@@ -300,28 +334,48 @@ pub fn wanted_webhook(settings: &Settings, repository: &RepositorySettings) -> R
     WantedWebhook::new(public_url, name, others, secret.read()?, repository.branch.clone(), beside)
 }
 
+/// A repository's host, and what opens it; its parts share the tokens of an App.
+type Place = (ForgeKind, HostSettings);
+
 /// The host that takes a repository's statuses, if there is one, and what opens it.
-fn hosted(settings: &Settings, repository: &RepositorySettings) -> Result<Option<(ForgeKind, HostSettings)>> {
-    let forge = repository.forge.as_ref();
-    let kind = repository.host();
+async fn hosted(settings: &Settings, repository: &RepositorySettings, clock: Arc<dyn Clock>) -> Result<Option<Place>> {
+    let (kind, ca_file, insecure) = (repository.host(), repository.credentials.ca.clone(), repository.insecure);
     if kind == ForgeKind::None {
         return Ok(None);
     }
-    let Some(token) = repository.credentials.token.clone() else {
-        if forge.is_some() {
+    let forge_url = repository.forge.as_ref().and_then(|forge| forge.url.as_deref());
+    let address = || RepositoryAddress::on(kind, &repository.url, forge_url);
+    let credential: Arc<dyn Credential> = match (repository.app(), repository.credentials.token.clone()) {
+        (Some(app), _) => Installation::new(app, address()?, ca_file.clone(), insecure, clock).await?,
+        (None, Some(token)) => Arc::new(SecretSource::File(token)),
+        (None, None) if repository.forge.is_some() => {
             let message = format!("repository `{}`: statuses on a host need a token", repository.name);
             return Err(Failure::stalled(message)
                 .hint("give `credentials: {tokenFile: …}`, or `forge: {kind: none}` for Git notes"));
         }
-        return Ok(None);
+        (None, None) => return Ok(None),
     };
     let settings = HostSettings {
-        repository: RepositoryAddress::on(kind, &repository.url, forge.and_then(|forge| forge.url.as_deref()))?,
-        token: SecretSource::File(token),
-        ca_file: repository.credentials.ca.clone(),
-        insecure: repository.insecure,
+        repository: address()?,
+        credential,
+        app: repository.app().map(|app| app.id),
+        ca_file,
+        insecure,
         public_url: settings.public_url.clone(),
         branch: repository.branch.clone(),
     };
     Ok(Some((kind, settings)))
+}
+
+/// What a repository's GitHub App was given, if there is an App.
+///
+/// # Errors
+/// If it is not installed on the repository, or the host cannot be asked.
+pub async fn app_granted(repository: &RepositorySettings, clock: Arc<dyn Clock>) -> Result<Option<Granted>> {
+    let Some(app) = repository.app() else { return Ok(None) };
+    let forge_url = repository.forge.as_ref().and_then(|forge| forge.url.as_deref());
+    let address = RepositoryAddress::on(repository.host(), &repository.url, forge_url)?;
+    let ca_file = repository.credentials.ca.clone();
+    let installation = Installation::new(app, address, ca_file, repository.insecure, clock).await?;
+    installation.granted().await.map(Some)
 }

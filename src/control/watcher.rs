@@ -45,6 +45,8 @@ pub struct Host {
     pub kind: ForgeKind,
     /// The repository there.
     pub repository: RepositoryAddress,
+    /// The GitHub App that opens it, by its id, if one does.
+    pub app: Option<u64>,
 }
 
 impl std::fmt::Debug for Host {

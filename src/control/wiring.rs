@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use crate::clock::Clock;
 use crate::control::comments::WatchedComments;
 use crate::control::environment::EnvironmentRevisions;
+use crate::control::reruns::WatchedReruns;
 use crate::control::restoring::author;
 use crate::control::watcher::Watcher;
 use crate::engine::sequence::from_git;
@@ -22,6 +23,7 @@ use crate::model::comment::Comment;
 use crate::model::git_event::GitEvent;
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::project::Project;
+use crate::model::rerun::Rerun;
 use crate::runtime::local::launchable::TreeExport;
 use crate::secret::SecretSource;
 use crate::server::webhook::{HookTarget, Hooks};
@@ -119,6 +121,8 @@ pub struct WatchedHooks {
     pub watchers: Arc<BTreeMap<RepositoryName, Watcher>>,
     /// Takes what people ask for.
     pub comments: WatchedComments,
+    /// Does again what people ask for again.
+    pub reruns: WatchedReruns,
     /// Notes what they tell of.
     pub driver: Driver,
     /// Counts their answers.
@@ -142,6 +146,7 @@ impl Hooks for WatchedHooks {
             branch: watcher.watched.branch(),
             pulls: watcher.previewed().is_some(),
             commands: watcher.commands,
+            app: watcher.host.as_ref().and_then(|host| host.app),
             body_limit: None,
         })
     }
@@ -154,6 +159,10 @@ impl Hooks for WatchedHooks {
 
     async fn asked(&self, name: &RepositoryName, from: webhook::Host, comment: Comment) -> Result<bool> {
         self.comments.take(name, from, comment).await
+    }
+
+    async fn rerun(&self, name: &RepositoryName, from: webhook::Host, rerun: &Rerun) -> Result<()> {
+        self.reruns.take(name, from, rerun).await
     }
 
     async fn happened(&self, name: &RepositoryName, events: &[GitEvent]) -> Result<(), String> {

@@ -12,7 +12,12 @@ pub(super) struct Words {
     pub(super) name: &'static str,
     /// What a token needs to write statuses.
     pub(super) rights: &'static str,
+    /// What to do where the host does not accept it.
+    pub(super) renewal: &'static str,
 }
+
+/// What to do about a token that a person has made.
+pub(super) const TOKEN_FILE: &str = "write a valid token into the file of `credentials.tokenFile`";
 
 /// What an answer means that only its host's manners tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +45,9 @@ pub(super) fn refusal(words: Words, status: u16, commit: &CommitId) -> Refusal {
 
 /// Why an answer that is not 2xx does not do what was asked for, whatever that was.
 pub(super) fn unanswered(words: Words, status: u16, what: &str) -> Failure {
-    let Words { name, rights } = words;
+    let Words { name, rights, renewal } = words;
     match status {
-        401 => Failure::stalled(format!("{name} does not accept the token"))
-            .hint(format!("write a valid token into the file of `credentials.tokenFile`: {rights}")),
+        401 => Failure::stalled(format!("{name} does not accept the token")).hint(format!("{renewal}: {rights}")),
         403 => Failure::stalled(format!("the token may not {what}")).hint(rights),
         404 => {
             Failure::stalled(format!("{name} does not know the repository, or does not show it to the token's user"))
@@ -92,7 +96,7 @@ mod tests {
     #[test]
     fn answers_say_who_acts_next_and_what_is_concerned() {
         let commit = CommitId::from("1111111111111111111111111111111111111111");
-        let words = Words { name: "a host", rights: "more rights" };
+        let words = Words { name: "a host", rights: "more rights", renewal: TOKEN_FILE };
         for (status, expected) in [
             (401, ("all", Class::Stalled)),
             (403, ("all", Class::Stalled)),

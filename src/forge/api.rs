@@ -1,4 +1,4 @@
-//! Requests to a host's API: over an encrypted connection, with a token that is read again for each, and no further than
+//! Requests to a host's API: over an encrypted connection, with a token that is asked for again for each, and no further than
 //! the host itself.
 
 use std::path::PathBuf;
@@ -9,13 +9,14 @@ use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::{Client, Response, Url};
 
+use super::credential::Credential;
 use super::{Refusal, redirect, retry_after};
 use crate::clock::{Clock, rfc3339};
 use crate::error::{Context, Failure, Result};
 use crate::http_client;
 use crate::model::host::is_loopback;
 use crate::model::time::Timestamp;
-use crate::secret::{Secret, SecretSource};
+use crate::secret::Secret;
 
 /// A server that does not accept a connection within this time is down.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,8 +32,8 @@ const ANSWER_LIMIT: usize = 4 * 1024 * 1024;
 pub(super) struct ApiSettings {
     /// Its own address, as people know it.
     pub(super) base: Url,
-    /// A token, read again for every call.
-    pub(super) token: SecretSource,
+    /// Gives a token for every request.
+    pub(super) credential: Arc<dyn Credential>,
     /// A file with certificates (PEM) to trust beside the system's.
     pub(super) ca_file: Option<PathBuf>,
     /// Whether the token may be sent over `http://` to another machine.
@@ -94,25 +95,37 @@ impl ApiClient {
         Ok(Self { settings, manners, client, clock, quiet_until: Mutex::default() })
     }
 
-    /// The token as it is now, unless the host wants to be left alone.
-    pub(super) async fn token(&self) -> Result<Secret> {
+    /// Whether requests may be sent: `Transient` as long as the host wants to be left alone.
+    pub(super) fn ready(&self) -> Result<()> {
         let until = *self.quiet_until();
         if self.clock.now() < until {
             let name = self.manners.name;
             return Err(Failure::transient(format!("{name} wants no requests until {}", rfc3339(until))));
         }
-        let source = self.settings.token.clone();
-        let read = tokio::task::spawn_blocking(move || source.read());
-        read.await.or_transient(|| "reading the token broke off".to_owned())?
+        Ok(())
+    }
+
+    /// Sends a request; once more with another token, if the host takes this one no more and there is another.
+    pub(super) async fn send(&self, method: Method, url: Url, body: Option<Vec<u8>>) -> Result<Answer, Refusal> {
+        let credential = &self.settings.credential;
+        let token = credential.token().await?;
+        let answer = self.send_with(&token, method.clone(), url.clone(), body.as_deref()).await?;
+        if answer.status != StatusCode::UNAUTHORIZED {
+            return Ok(answer);
+        }
+        match credential.instead_of(&token).await? {
+            Some(other) => self.send_with(&other, method, url, body.as_deref()).await,
+            None => Ok(answer),
+        }
     }
 
     /// Sends a request, and again to where it leads on the same host: there is what was renamed.
-    pub(super) async fn send(
+    async fn send_with(
         &self,
+        token: &Secret,
         method: Method,
         url: Url,
-        token: &Secret,
-        body: Option<Vec<u8>>,
+        body: Option<&[u8]>,
     ) -> Result<Answer, Refusal> {
         let authorization = self.authorization(token).map_err(Refusal::All)?;
         let mut url = url;
@@ -120,8 +133,8 @@ impl ApiClient {
             let request = self.client.request(method.clone(), url.clone());
             let mut request = request.header(&self.manners.header, authorization.clone());
             request = request.header(http::header::ACCEPT, self.manners.accept);
-            if let Some(body) = &body {
-                request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
+            if let Some(body) = body {
+                request = request.header(CONTENT_TYPE, "application/json").body(body.to_vec());
             }
             let answer = request.send().await.map_err(reqwest::Error::without_url);
             let answer = answer.or_transient(|| format!("cannot reach `{}`", self.settings.base));

@@ -8,13 +8,11 @@ use serde::de::DeserializeOwned;
 use super::answer::{Words, unanswered};
 use super::api::{Answer, ApiClient};
 use crate::error::{Context, Failure, Result};
-use crate::secret::Secret;
 
 /// What a request to a host needs.
 #[derive(Clone, Copy)]
 pub(super) struct Ask<'a> {
     pub(super) client: &'a ApiClient,
-    pub(super) token: &'a Secret,
     /// What is said of the host, and which rights the token needs.
     pub(super) words: Words,
     /// What is asked for, for people: the token may not do it, or may.
@@ -91,7 +89,7 @@ impl Ask<'_> {
         body: Option<Vec<u8>>,
         refusals: &[(u16, &str)],
     ) -> Result<Option<Answer>> {
-        let sent = self.client.send(method, url, self.token, body).await;
+        let sent = self.client.send(method, url, body).await;
         let answer = sent.map_err(super::Refusal::into_failure)?;
         let status = answer.status.as_u16();
         if answer.status.is_success() {

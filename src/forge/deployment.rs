@@ -52,9 +52,9 @@ impl StatusWriter for Hosted<dyn DeploymentApi> {
 
     /// What is refused of one commit does not keep the others from being told; its failure comes back.
     async fn write(&self, statuses: &[CommitStatus]) -> Result<(), Refusal> {
-        let token = self.client.token().await?;
+        self.client.ready()?;
         let (client, words) = (&self.client, self.api.words());
-        let ask = Ask { client, token: &token, words, what: "create deployments", busy: &[409], absent: &[] };
+        let ask = Ask { client, words, what: "create deployments", busy: &[409], absent: &[] };
         let mut outcome = Ok(());
         for status in by_commit(statuses).into_iter().flat_map(|(_, statuses)| statuses) {
             let told = Told { status, deployment: &Deployment::of(status) };

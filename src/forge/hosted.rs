@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use super::address::RepositoryAddress;
 use super::answer::{Meaning, Words, meant, refusal};
 use super::api::{Answer, ApiClient, ApiSettings, Manners};
+use super::credential::Credential;
 use super::text::one_line;
 use super::{Refusal, StatusWriter};
 use crate::clock::Clock;
@@ -24,15 +25,16 @@ use crate::error::{Context, Result};
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::{CommitId, WriterName};
 use crate::model::time::Timestamp;
-use crate::secret::{Secret, SecretSource};
 
 /// Where and how statuses are written.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
     /// The repository.
     pub repository: RepositoryAddress,
-    /// A token that may write statuses, read again for every call.
-    pub token: SecretSource,
+    /// Gives tokens that may write statuses.
+    pub credential: Arc<dyn Credential>,
+    /// The id of the GitHub App that they are given to, if they are: it writes check runs in place of statuses.
+    pub app: Option<u64>,
     /// A file with certificates (PEM) to trust beside the system's.
     pub ca_file: Option<PathBuf>,
     /// Whether the token may be sent over `http://` to another machine.
@@ -48,7 +50,7 @@ impl HostSettings {
     pub(super) fn api(&self) -> ApiSettings {
         ApiSettings {
             base: self.repository.base.clone(),
-            token: self.token.clone(),
+            credential: self.credential.clone(),
             ca_file: self.ca_file.clone(),
             insecure: self.insecure,
         }
@@ -96,6 +98,11 @@ pub(super) trait StatusApi: Send + Sync + std::fmt::Debug {
     /// What is said of the host.
     fn words(&self) -> Words;
 
+    /// Whether its statuses show more than a line.
+    fn shows_details(&self) -> bool {
+        false
+    }
+
     /// What an answer that is not 2xx means, if that is particular to the host. `now` is the time.
     fn meaning(&self, answer: &Answer, now: Timestamp) -> Option<Meaning>;
 
@@ -108,15 +115,20 @@ pub(super) trait StatusApi: Send + Sync + std::fmt::Debug {
     /// The latest status of each context that is on a commit; what cannot be told is left out, and written again.
     async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<Self::Status>, Refusal>;
 
-    /// Writes one.
-    async fn post(&self, call: Call<'_>, commit: &CommitId, status: &Self::Status) -> Result<(), Refusal>;
+    /// Writes one, given what is on the commit.
+    async fn post(
+        &self,
+        call: Call<'_>,
+        commit: &CommitId,
+        status: &Self::Status,
+        present: &[Self::Status],
+    ) -> Result<(), Refusal>;
 }
 
 /// What a call to a host needs.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     client: &'a ApiClient,
-    token: &'a Secret,
 }
 
 impl Call<'_> {
@@ -132,7 +144,7 @@ impl Call<'_> {
         url: Url,
         commit: &CommitId,
     ) -> Result<Option<T>, Refusal> {
-        let answer = self.client.send(Method::GET, url, self.token, None).await?;
+        let answer = self.client.send(Method::GET, url, None).await?;
         if matches!(answer.status.as_u16(), 404 | 422) {
             return Ok(None);
         }
@@ -149,9 +161,21 @@ impl Call<'_> {
         body: &(impl Serialize + Sync),
         commit: &CommitId,
     ) -> Result<Option<Answer>, Refusal> {
+        self.write(api, Method::POST, url, body, commit).await
+    }
+
+    /// The same with another method.
+    pub(super) async fn write<A: StatusApi>(
+        self,
+        api: &A,
+        method: Method,
+        url: Url,
+        body: &(impl Serialize + Sync),
+        commit: &CommitId,
+    ) -> Result<Option<Answer>, Refusal> {
         let body = serde_json::to_vec(body).or_stalled(|| "cannot encode a status".to_owned());
         let body = body.map_err(Refusal::Commit)?;
-        let answer = self.client.send(Method::POST, url, self.token, Some(body)).await?;
+        let answer = self.client.send(method, url, Some(body)).await?;
         self.success(api, answer, commit)
     }
 
@@ -211,7 +235,7 @@ impl<A: StatusApi> HostedWriter<A> {
     async fn write_commit(&self, call: Call<'_>, commit: &CommitId, wanted: &[A::Status]) -> Result<(), Refusal> {
         let present = self.api.present(call, commit).await?;
         for status in wanted.iter().filter(|status| !present.contains(status)) {
-            self.api.post(call, commit, status).await?;
+            self.api.post(call, commit, status, &present).await?;
         }
         Ok(())
     }
@@ -225,8 +249,8 @@ impl<A: StatusApi> StatusWriter for HostedWriter<A> {
 
     /// A commit that the host does not have does not keep the others from being written; its failure comes back.
     async fn write(&self, statuses: &[CommitStatus]) -> Result<(), Refusal> {
-        let token = self.client.token().await?;
-        let call = Call { client: &self.client, token: &token };
+        self.client.ready()?;
+        let call = Call { client: &self.client };
         self.api.prepare(call, statuses).await;
         let mut outcome = Ok(());
         for (commit, wanted) in by_commit(statuses) {
@@ -242,6 +266,10 @@ impl<A: StatusApi> StatusWriter for HostedWriter<A> {
 
     fn batch(&self) -> usize {
         BATCH
+    }
+
+    fn shows_details(&self) -> bool {
+        self.api.shows_details()
     }
 }
 
@@ -297,6 +325,7 @@ mod tests {
             description: description.to_owned(),
             path: Some("/runs/01ABC".to_owned()),
             attempt: 1,
+            details: None,
         }
     }
 

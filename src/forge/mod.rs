@@ -3,7 +3,7 @@
 //! This file is the port. Each host has a folder of its own; hosts never see each other. What they share stands beside
 //! them: [`address`] (which host, and where its API is), `api` (requests to it), `ask` (what is asked of it), `hosted` (how
 //! statuses are written to any), `deployment` (and what their environments have), [`pull_request`], [`registration`] (of
-//! webhooks), `budget` (how much may be written), `redirect` (where the token may go), [`retry_after`], [`text`] (what fits on
+//! webhooks), [`credential`] (what opens a host), `budget` (how much may be written), `redirect` (where the token may go), [`retry_after`], [`text`] (what fits on
 //! one line), and [`webhook`] (whose call it is, whether it is authentic, what it says).
 
 pub mod address;
@@ -13,6 +13,7 @@ mod ask;
 pub mod azure;
 pub mod bitbucket;
 mod budget;
+pub mod credential;
 mod deployment;
 pub mod gitea;
 pub mod github;
@@ -46,6 +47,11 @@ pub trait StatusWriter: Send + Sync {
 
     /// How many statuses one call may take; more are split.
     fn batch(&self) -> usize;
+
+    /// Whether readers see more than a line of what it writes; else it is not told.
+    fn shows_details(&self) -> bool {
+        false
+    }
 
     /// What it writes.
     fn subject(&self) -> Subject {

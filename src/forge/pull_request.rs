@@ -16,7 +16,6 @@ use crate::error::{Class, Failure, Result};
 use crate::model::comment::Author;
 use crate::model::preview::OpenPullRequest;
 use crate::model::time::Timestamp;
-use crate::secret::Secret;
 
 /// The answers to changing a comment that is gone, or somebody else's.
 pub(super) const FOREIGN: &[(u16, &str)] = &[(403, ""), (404, "")];
@@ -237,8 +236,8 @@ pub(super) fn full(branch: &str) -> String {
 }
 
 impl Hosted<dyn PullRequestApi> {
-    fn ask<'a>(&'a self, token: &'a Secret) -> Ask<'a> {
-        Ask { client: &self.client, token, words: self.api.words(), what: "open pull requests", busy: &[], absent: &[] }
+    fn ask(&self) -> Ask<'_> {
+        Ask { client: &self.client, words: self.api.words(), what: "open pull requests", busy: &[], absent: &[] }
     }
 
     /// Comments on one, unless the comment is there.
@@ -265,13 +264,13 @@ fn mentions(answer: &Value, text: &str) -> bool {
 #[async_trait]
 impl PullRequests for Hosted<dyn PullRequestApi> {
     async fn read(&self, number: u64) -> Result<Option<Known>> {
-        let token = self.client.token().await?;
-        self.api.read(self.ask(&token), number).await
+        self.client.ready()?;
+        self.api.read(self.ask(), number).await
     }
 
     async fn open_or_update(&self, wanted: &PullRequest) -> Result<Known> {
-        let token = self.client.token().await?;
-        let ask = self.ask(&token);
+        self.client.ready()?;
+        let ask = self.ask();
         let wanted = PullRequest { body: cut(wanted.body.clone(), self.api.longest_body()), ..wanted.clone() };
         let found = match self.api.find(ask, &wanted).await? {
             Some(found) => found,
@@ -294,16 +293,16 @@ impl PullRequests for Hosted<dyn PullRequestApi> {
     }
 
     async fn try_out(&self, base: &str) -> Result<()> {
-        let token = self.client.token().await?;
-        let ask = Ask { absent: ABSENT, ..self.ask(&token) };
+        self.client.ready()?;
+        let ask = Ask { absent: ABSENT, ..self.ask() };
         let title = "tried out".to_owned();
         let wanted = PullRequest { head: NOBODYS.to_owned(), base: base.to_owned(), title, body: String::new() };
         self.api.create(ask, &wanted).await.map(drop)
     }
 
     async fn close(&self, number: u64, why: &str) -> Result<()> {
-        let token = self.client.token().await?;
-        let ask = self.ask(&token);
+        self.client.ready()?;
+        let ask = self.ask();
         let known = self.api.read(ask, number).await?;
         let Some(known) = known.filter(|known| known.state == PullRequestState::Open) else { return Ok(()) };
         match self.comment(ask, number, why).await {
@@ -318,13 +317,13 @@ impl PullRequests for Hosted<dyn PullRequestApi> {
     }
 
     async fn open(&self, base: &str) -> Result<Vec<OpenPullRequest>> {
-        let token = self.client.token().await?;
-        self.api.open(self.ask(&token), base).await
+        self.client.ready()?;
+        self.api.open(self.ask(), base).await
     }
 
     async fn may_write(&self, author: &Author) -> Result<bool> {
-        let token = self.client.token().await?;
-        let ask = Ask { what: "ask what people may do", ..self.ask(&token) };
+        self.client.ready()?;
+        let ask = Ask { what: "ask what people may do", ..self.ask() };
         self.api.may_write(ask, author).await
     }
 
@@ -338,8 +337,8 @@ impl PullRequests for Hosted<dyn PullRequestApi> {
         marker: &str,
         text: &str,
     ) -> Result<u64> {
-        let token = self.client.token().await?;
-        let (ask, marker) = (self.ask(&token), self.api.hidden().hide(marker));
+        self.client.ready()?;
+        let (ask, marker) = (self.ask(), self.api.hidden().hide(marker));
         let text = cut(format!("{marker}\n{text}"), self.api.longest_comment());
         if let Some(id) = known
             && self.api.edit(ask, number, id, &text).await?

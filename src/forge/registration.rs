@@ -301,10 +301,9 @@ pub(super) fn filtered(filter: Option<String>, wanted: &WantedWebhook) -> Option
 }
 
 impl Hosted<dyn WebhookApi> {
-    fn ask<'a>(&'a self, token: &'a Secret) -> Ask<'a> {
+    fn ask(&self) -> Ask<'_> {
         Ask {
             client: &self.client,
-            token,
             words: self.api.words(),
             what: "read and register webhooks",
             busy: &[],
@@ -324,9 +323,9 @@ impl Webhooks for Hosted<dyn WebhookApi> {
     }
 
     async fn look(&self, wanted: &WantedWebhook) -> Result<Standing> {
-        let token = self.client.token().await?;
-        let Some(list) = self.api.list(self.ask(&token)).await? else {
-            let Words { name, rights } = self.api.words();
+        self.client.ready()?;
+        let Some(list) = self.api.list(self.ask()).await? else {
+            let Words { name, rights, .. } = self.api.words();
             let hidden = format!("{name} does not show the repository's webhooks to the token's user");
             return Err(Failure::stalled(hidden).hint(rights));
         };
@@ -340,8 +339,8 @@ impl Webhooks for Hosted<dyn WebhookApi> {
 
     /// A new one is there before an old one goes, so that no push is missed in between.
     async fn register(&self, wanted: &WantedWebhook, standing: &Standing) -> Result<()> {
-        let token = self.client.token().await?;
-        let ask = self.ask(&token);
+        self.client.ready()?;
+        let ask = self.ask();
         let known = standing.webhook.as_ref();
         self.api.put(ask, wanted, known).await?.ok_or_else(|| {
             let name = self.api.words().name;
@@ -355,9 +354,9 @@ impl Webhooks for Hosted<dyn WebhookApi> {
     }
 
     async fn test(&self, wanted: &WantedWebhook, standing: &Standing) -> Result<Test> {
-        let token = self.client.token().await?;
+        self.client.ready()?;
         match &standing.webhook {
-            Some(webhook) => self.api.test(self.ask(&token), webhook, wanted).await,
+            Some(webhook) => self.api.test(self.ask(), webhook, wanted).await,
             None => Ok(Test::Never),
         }
     }

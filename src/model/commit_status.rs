@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::CommitId;
+use super::ids::{CommitId, Digest};
 
 /// The state of one context on one commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -69,13 +69,43 @@ pub struct CommitStatus {
     pub path: Option<String>,
     /// Grows with every retry or new cause; a later attempt may reopen an outcome.
     pub attempt: u32,
+    /// What there is to say beyond the line, if there is something and its host shows that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Details>,
 }
+
+/// What there is to say beyond one line. It is remembered by its digest, so that what was written takes no more room for it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Details {
+    digest: Digest,
+    /// The last lines of output of what failed.
+    #[serde(skip)]
+    pub output: Vec<String>,
+    /// What is wrong in files, each on a line: `file:line:column: error: message`.
+    #[serde(skip)]
+    pub problems: Vec<String>,
+}
+
+impl Details {
+    /// Those whose content has this digest.
+    pub fn new(digest: Digest, output: Vec<String>, problems: Vec<String>) -> Self {
+        Self { digest, output, problems }
+    }
+}
+
+impl PartialEq for Details {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for Details {}
 
 impl CommitStatus {
     /// Whether readers see the same in both.
     pub fn reads_like(&self, other: &Self) -> bool {
         let seen = |status: &Self| (status.state, status.description.clone(), status.path.clone());
-        self.context == other.context && seen(self) == seen(other)
+        self.context == other.context && seen(self) == seen(other) && self.details == other.details
     }
 }
 
@@ -86,4 +116,38 @@ pub struct Posted {
     pub status: CommitStatus,
     /// Which rendering it is from. Later ones have higher numbers; 0 if another life of the store may have written since.
     pub rendering: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn details_are_remembered_by_their_digest_and_take_no_room_where_there_are_none() {
+        let plain = CommitStatus {
+            commit: CommitId::new("c"),
+            context: "launchway/plan".to_owned(),
+            state: StatusState::Error,
+            description: "1 problem".to_owned(),
+            path: None,
+            attempt: 1,
+            details: None,
+        };
+        let stored = serde_json::to_value(&plain).unwrap();
+        assert!(stored.get("details").is_none(), "{stored}");
+        assert_eq!(serde_json::from_value::<CommitStatus>(stored).unwrap(), plain);
+
+        let problems = vec!["a.yaml:1:1: error: no".to_owned()];
+        let detailed = |digest: &str| {
+            let details = Some(Details::new(digest.into(), Vec::new(), problems.clone()));
+            CommitStatus { details, ..plain.clone() }
+        };
+        let stored = serde_json::to_value(detailed("sha256:1")).unwrap();
+        assert_eq!(stored["details"], json!({"digest": "sha256:1"}));
+        let read: CommitStatus = serde_json::from_value(stored).unwrap();
+        assert!(read.reads_like(&detailed("sha256:1")) && !read.reads_like(&detailed("sha256:2")));
+        assert!(!read.reads_like(&plain));
+    }
 }

@@ -29,6 +29,7 @@ pub mod pod;
 pub mod preview;
 pub mod project;
 pub mod proposal;
+pub mod rerun;
 pub mod rollback;
 pub mod run;
 pub mod seed;

@@ -111,6 +111,7 @@ mod tests {
             description: format!("{state} of {attempt}"),
             path: None,
             attempt,
+            details: None,
         }
     }
 

@@ -122,7 +122,7 @@ mod tests {
 
     fn status(context: &str, state: StatusState) -> CommitStatus {
         let (commit, description) = ("1a2b3c4d5e".into(), "1 `deploy`".to_owned());
-        CommitStatus { commit, context: context.to_owned(), state, description, path: None, attempt: 1 }
+        CommitStatus { commit, context: context.to_owned(), state, description, path: None, attempt: 1, details: None }
     }
 
     #[test]

@@ -56,6 +56,7 @@ mod tests {
             description: String::new(),
             path: None,
             attempt,
+            details: None,
         }
     }
 

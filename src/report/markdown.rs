@@ -29,6 +29,22 @@ pub(super) fn lines(all: impl Iterator<Item = String>) -> String {
     text
 }
 
+/// The most characters of a line of a block.
+const MOST_OF_A_LINE: usize = 500;
+
+/// Lines as they are: what is indented is code, whatever is in it. What is too much is counted.
+pub(crate) fn block(all: &[String]) -> String {
+    let shown = |line: &String| {
+        let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST_OF_A_LINE).collect();
+        format!("    {line}\n")
+    };
+    let mut text: String = all.iter().take(MOST_LINES).map(shown).collect();
+    if all.len() > MOST_LINES {
+        text.push_str(&format!("    and {} more\n", all.len() - MOST_LINES));
+    }
+    text
+}
+
 /// Text as code in a line: whatever stands in it is shown as it is.
 pub(super) fn code(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST_OF_A_VALUE).collect();

@@ -14,7 +14,7 @@ pub mod deployments;
 pub mod environment;
 pub mod ledger;
 mod line;
-mod markdown;
+pub(crate) mod markdown;
 mod plan_line;
 pub mod preview;
 pub mod pull_request;
@@ -24,3 +24,5 @@ pub mod service_report;
 pub mod status;
 mod step;
 pub mod subscription;
+
+pub(crate) use step::IGNORED;

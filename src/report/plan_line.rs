@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use crate::model::commit_status::StatusState;
 use crate::model::plan::{Decision, Plan, PlanSummary};
 use crate::model::state::RevisionState;
-use crate::report::line::{Line, Next, nothing};
+use crate::report::line::{Line, Next, details, nothing};
 
 /// How many of a broken revision's problems its status shows.
 const PROBLEMS_SHOWN: usize = 3;
 
 /// What `launchway/plan` says of a revision that was planned.
 pub(super) fn planned(revision: &RevisionState, plan: &Plan, summary: &PlanSummary) -> Line {
-    line(revision, StatusState::Success, description(plan, summary))
+    line(revision, StatusState::Success, description(plan, summary), &revision.warnings)
 }
 
 /// What a plan comes to.
@@ -23,7 +23,7 @@ pub(super) fn description(plan: &Plan, summary: &PlanSummary) -> String {
 
 /// The same of one that cannot be read.
 pub(super) fn broken(revision: &RevisionState, problems: &[String]) -> Line {
-    line(revision, StatusState::Error, told(problems))
+    line(revision, StatusState::Error, told(problems), problems)
 }
 
 /// The first of some problems, and how many there are.
@@ -36,11 +36,12 @@ pub(super) fn told(problems: &[String]) -> String {
 
 /// The same of one that a rule refuses.
 pub(super) fn refused(revision: &RevisionState, reason: &str) -> Line {
-    line(revision, StatusState::Failure, format!("refused: {reason}"))
+    line(revision, StatusState::Failure, format!("refused: {reason}"), &[])
 }
 
-fn line(revision: &RevisionState, state: StatusState, description: String) -> Line {
-    Line { state, description, run: None, attempt: 1 + revision.again, next: Next::Nothing }
+fn line(revision: &RevisionState, state: StatusState, description: String, problems: &[String]) -> Line {
+    let (attempt, details) = (1 + revision.again, details("", problems));
+    Line { state, description, run: None, attempt, next: Next::Nothing, details }
 }
 
 /// `dev: 1 deploy, 2 create; production: 1 deploy`.

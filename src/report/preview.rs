@@ -10,14 +10,10 @@ use crate::model::seed::Seed;
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::state::spec_of;
 use crate::plan::summary::summary;
-use crate::report::markdown::{code, lines, remark};
+use crate::report::line;
+use crate::report::markdown::{block, code, lines, remark};
 use crate::report::plan_line;
 use crate::report::status::PLAN;
-
-/// The most characters of a problem.
-const MOST_OF_A_PROBLEM: usize = 500;
-/// The most problems of one kind.
-const MOST_PROBLEMS: usize = 40;
 
 /// What merging a pull request would come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +50,7 @@ pub fn comment(branch: &str, head: &CommitId, foreseen: &Foreseen, environment: 
             format!("{what} is not possible: both have changed\n\n{files}\nMerge {} into it first.\n", code(branch))
         }
         Foreseen::Broken(problems) => {
-            format!("{what} would deploy nothing: its files are broken.\n\n{}", problems_of(problems))
+            format!("{what} would deploy nothing: its files are broken.\n\n{}", block(problems))
         }
         Foreseen::Refused(reason) => format!("{what} would be refused: {}\n", code(reason)),
         Foreseen::Planned(plan, warnings) => planned(&what, plan, warnings),
@@ -81,8 +77,12 @@ pub fn status(head: &CommitId, foreseen: &Foreseen) -> Option<CommitStatus> {
             (StatusState::Success, format!("merging it: {}", plan_line::description(plan, &summary(plan))))
         }
     };
-    let context = PLAN.to_owned();
-    Some(CommitStatus { commit: head.clone(), context, state, description, path: None, attempt: 1 })
+    let problems: &[String] = match foreseen {
+        Foreseen::Broken(problems) | Foreseen::Planned(_, problems) => problems,
+        Foreseen::Elsewhere | Foreseen::Conflicts(_) | Foreseen::Refused(_) => &[],
+    };
+    let (context, details) = (PLAN.to_owned(), line::details("", problems));
+    Some(CommitStatus { commit: head.clone(), context, state, description, path: None, attempt: 1, details })
 }
 
 fn counted(files: usize) -> String {
@@ -96,7 +96,7 @@ fn planned(what: &str, plan: &Plan, warnings: &[String]) -> String {
         false => format!("{what} does this:\n{stages}"),
     };
     if !warnings.is_empty() {
-        text.push_str(&format!("\nWarnings:\n\n{}", problems_of(warnings)));
+        text.push_str(&format!("\nWarnings:\n\n{}", block(warnings)));
     }
     text
 }
@@ -138,20 +138,6 @@ fn change(change: &Change) -> String {
     };
     let hooks: String = hooks.unwrap_or_default().iter().map(|hook| format!("\n  - runs {}", code(hook))).collect();
     format!("{} {}{cause}{hooks}", change.decision.as_str(), code(&change.title()))
-}
-
-/// Problems with their places; indented text is code whatever is in it.
-fn problems_of(problems: &[String]) -> String {
-    let shown = |problem: &String| {
-        let line: String =
-            problem.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST_OF_A_PROBLEM).collect();
-        format!("    {line}\n")
-    };
-    let mut text: String = problems.iter().take(MOST_PROBLEMS).map(shown).collect();
-    if problems.len() > MOST_PROBLEMS {
-        text.push_str(&format!("    and {} more\n", problems.len() - MOST_PROBLEMS));
-    }
-    text
 }
 
 #[cfg(test)]

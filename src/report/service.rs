@@ -71,7 +71,7 @@ pub(super) fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
         _ => description,
     };
     let next = waits_for_a_person(run, delivery).map_or_else(|| next_of(run), Next::Resume);
-    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next }
+    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next, details: None }
 }
 
 /// What was delivered stays so, where hooks would deliver again what was there before.
@@ -140,7 +140,7 @@ fn succeeded(run: &SequenceRun) -> String {
 fn not_started(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> Line {
     let Some((next, description)) = waiting(delivery, stage, service) else { return unchanged(0, &BTreeSet::new()) };
     let state = if next == Next::Nothing { StatusState::Skipped } else { StatusState::Pending };
-    Line { state, description, run: None, attempt: 0, next }
+    Line { state, description, run: None, attempt: 0, next, details: None }
 }
 
 /// What a service that has not started waits for, or why it never will start; nothing, if there is nothing to do.
@@ -240,7 +240,7 @@ fn stopped_by(delivery: &Delivery<'_>, stage: &StageName, service: &ServiceName)
 /// A stage in which nothing is done on this revision, beside what others are bringing.
 pub(super) fn unchanged(attempt: u32, carriers: &BTreeSet<&CommitId>) -> Line {
     let description = nothing("changed", carriers);
-    Line { state: StatusState::Unchanged, description, run: None, attempt, next: Next::Nothing }
+    Line { state: StatusState::Unchanged, description, run: None, attempt, next: Next::Nothing, details: None }
 }
 
 /// A stage, from its services; nothing, if there are none. Any attempt at any of them may reopen it.
@@ -262,7 +262,7 @@ pub(super) fn stage_line(attempt: u32, services: &[(&str, &Line)]) -> Option<Lin
         [(name, line)] => format!("{name}: {}", line.description),
         _ => tally(services),
     };
-    Some(Line { state, description, run: None, attempt, next: Next::Nothing })
+    Some(Line { state, description, run: None, attempt, next: Next::Nothing, details: None })
 }
 
 /// `2 success (api, web), 1 failure (db)`.

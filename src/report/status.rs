@@ -18,7 +18,7 @@ use crate::report::{plan_line, rest, service};
 /// With more statuses than this below the stages, only failures are written there. Source: the interface's `auto`.
 const DETAILS: usize = 20;
 /// The context that says what a revision would do.
-pub(super) const PLAN: &str = "launchway/plan";
+pub const PLAN: &str = "launchway/plan";
 
 /// Everything that the statuses of a revision follow from.
 #[derive(Clone, Copy, Debug)]
@@ -226,6 +226,7 @@ fn status(revision: &RevisionState, context: String, line: Line) -> CommitStatus
         description: line.description.split_whitespace().collect::<Vec<_>>().join(" "),
         path: Some(path),
         attempt: line.attempt,
+        details: line.details,
     }
 }
 

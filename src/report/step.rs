@@ -8,7 +8,10 @@ use crate::model::outcome::{FailureReason, Outcome, PodOutcome, Status};
 use crate::model::run::{DeploymentRun, HookRecord, SequenceRun, TaskRecord};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::report::delivery::Delivery;
-use crate::report::line::{Line, Next, state_of};
+use crate::report::line::{Line, Next, details, state_of};
+
+/// Begins what is said of a hook that failed where that is ignored.
+pub(crate) const IGNORED: &str = "ignored: ";
 
 /// The hooks and tasks of a run that have begun, in order. All are of the attempt of the run.
 pub(super) fn lines(run: &SequenceRun, delivery: &Delivery<'_>) -> Vec<(String, Line)> {
@@ -39,7 +42,7 @@ pub(super) fn not_reached(run: &SequenceRun, attempt: u32) -> Line {
         Some(_) => (StatusState::Skipped, "not reached in the last attempt"),
     };
     let (description, next) = (description.to_owned(), Next::Nothing);
-    Line { state, description, run: Some(run.id.clone()), attempt, next }
+    Line { state, description, run: Some(run.id.clone()), attempt, next, details: None }
 }
 
 fn task_line(run: &SequenceRun, task: &TaskRecord) -> Line {
@@ -52,7 +55,7 @@ fn task_line(run: &SequenceRun, task: &TaskRecord) -> Line {
         None if tries > 1 => format!("running, try {tries}"),
         None => "running".into(),
     };
-    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next: Next::Nothing }
+    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next: Next::Nothing, details: None }
 }
 
 /// Each hook that a run had a deployment run, once: its newest try.
@@ -91,7 +94,7 @@ fn hook_line(run: &DeploymentRun, by: &SequenceRun, hook: &HookRecord) -> Line {
                     (StatusState::Cancelled, by.to_owned())
                 }
                 (_, Some(by), _) => (StatusState::Cancelled, format!("{by}; {told}")),
-                (_, None, Some(FailurePolicy::Ignore)) => (StatusState::Success, format!("ignored: {told}")),
+                (_, None, Some(FailurePolicy::Ignore)) => (StatusState::Success, format!("{IGNORED}{told}")),
                 (_, None, Some(FailurePolicy::Retry)) if !over => {
                     (StatusState::Running, format!("tries again: {told}"))
                 }
@@ -99,7 +102,20 @@ fn hook_line(run: &DeploymentRun, by: &SequenceRun, hook: &HookRecord) -> Line {
             }
         }
     };
-    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next: Next::Nothing }
+    let details = details(output(state, hook), &[]);
+    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next: Next::Nothing, details }
+}
+
+/// What a hook has printed last, if it failed.
+fn output(state: StatusState, hook: &HookRecord) -> &str {
+    match &hook.outcome {
+        Some(PodOutcome::Failed { message, .. } | PodOutcome::Unknown { message, .. })
+            if matches!(state, StatusState::Failure | StatusState::Error) =>
+        {
+            message
+        }
+        Some(_) | None => "",
+    }
 }
 
 /// Why a hook was stopped, or not tried again: somebody or a newer revision ended the deployment while it was there.

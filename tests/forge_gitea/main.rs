@@ -58,7 +58,8 @@ impl Fixture {
 fn settings(repository: &str, folder: &Path) -> HostSettings {
     HostSettings {
         repository: RepositoryAddress::new(repository, None).unwrap(),
-        token: SecretSource::File(folder.join("token")),
+        credential: Arc::new(SecretSource::File(folder.join("token"))),
+        app: None,
         ca_file: None,
         insecure: false,
         public_url: Some("https://deploy.example".to_owned()),
@@ -74,6 +75,7 @@ fn status(commit: &str, stage: &str, state: StatusState) -> CommitStatus {
         description: format!("{state} it is"),
         path: Some("/runs/7".to_owned()),
         attempt: 1,
+        details: None,
     }
 }
 

@@ -3,8 +3,11 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, both are how it fails")]
 
+mod checks;
 mod deployments;
 mod github;
+#[path = "../support/github_app.rs"]
+mod github_app;
 mod gitlab;
 mod host;
 mod others;
@@ -39,7 +42,8 @@ pub(crate) fn settings(repository: RepositoryAddress, folder: &TempDir) -> HostS
     std::fs::write(folder.path().join("token"), TOKEN).unwrap();
     HostSettings {
         repository,
-        token: SecretSource::File(folder.path().join("token")),
+        credential: Arc::new(SecretSource::File(folder.path().join("token"))),
+        app: None,
         ca_file: None,
         insecure: false,
         public_url: Some("https://deploy.example".to_owned()),
@@ -59,5 +63,6 @@ pub(crate) fn status(commit: &str, stage: &str, state: StatusState, description:
         description: description.to_owned(),
         path: Some("/runs/7".to_owned()),
         attempt: 1,
+        details: None,
     }
 }

@@ -23,7 +23,9 @@ pub(crate) fn receive(input: &[u8]) -> String {
         assert!((1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()), "the id `{id}`");
     }
     let mut end = format!("{host:?} {authentic:?} {:?}", id.is_ok());
-    for watching in [Watching::default(), Watching { branch: Some("main"), pulls: true, commands: true }] {
+    for watching in
+        [Watching::default(), Watching { branch: Some("main"), pulls: true, commands: true, app: Some(1234) }]
+    {
         let verdict = interpret(host, &headers, &call, watching);
         for commit in [&verdict.before, &verdict.after].into_iter().flatten() {
             assert!(commit.bytes().all(|byte| byte.is_ascii_hexdigit()), "`{commit}` is no commit");

@@ -13,6 +13,7 @@ use launchway::forge::webhook::Host;
 use launchway::model::comment::Comment;
 use launchway::model::git_event::GitEvent;
 use launchway::model::ids::RepositoryName;
+use launchway::model::rerun::Rerun;
 use launchway::secret::Secret;
 use launchway::server::listener::{Bounds, serve};
 use launchway::server::webhook::{HookTarget, Hooks, router};
@@ -58,6 +59,7 @@ impl Hooks for Daemon {
             secrets: vec![Secret::new(SECRET)],
             branch: Some("main".to_owned()),
             pulls: false,
+            app: None,
             commands: false,
             body_limit: None,
         };
@@ -70,6 +72,10 @@ impl Hooks for Daemon {
 
     async fn asked(&self, _: &RepositoryName, _: Host, _: Comment) -> Result<bool> {
         Ok(false)
+    }
+
+    async fn rerun(&self, _: &RepositoryName, _: Host, _: &Rerun) -> Result<()> {
+        Ok(())
     }
 
     async fn happened(&self, _: &RepositoryName, _: &[GitEvent]) -> Result<(), String> {

@@ -25,7 +25,8 @@ impl Writer {
         let folder = tempfile::tempdir().unwrap();
         let settings = HostSettings {
             repository: RepositoryAddress::new(&repository.http_url(), None).unwrap(),
-            token: SecretSource::File(folder.path().join("token")),
+            credential: Arc::new(SecretSource::File(folder.path().join("token"))),
+            app: None,
             ca_file: None,
             insecure: false,
             public_url: Some("https://deploy.example".to_owned()),
@@ -54,6 +55,7 @@ fn status(commit: &str, context: &str, state: StatusState, description: &str) ->
         description: description.to_owned(),
         path: Some("/runs/7".to_owned()),
         attempt: 1,
+        details: None,
     }
 }
 

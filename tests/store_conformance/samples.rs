@@ -205,6 +205,7 @@ pub(crate) fn status(context: &str, state: StatusState) -> CommitStatus {
         description: "it happened".into(),
         path: None,
         attempt: 1,
+        details: None,
     }
 }
 

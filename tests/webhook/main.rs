@@ -231,6 +231,30 @@ async fn a_comment_with_commands_is_taken_once_from_every_host() {
 }
 
 #[tokio::test]
+async fn a_check_that_is_asked_for_again_runs_once_if_the_call_is_authentic() {
+    let receiver = Receiver::start().await;
+    let check = |action: &str| {
+        json!({
+            "action": action, "repository": {"full_name": "acme/shop"}, "sender": {"login": "ann"},
+            "check_run": {"name": "launchway/dev/web", "head_sha": AFTER, "app": {"id": 1234}},
+        })
+    };
+    let call = |action: &str, id: &str| Call::github("check_run", &check(action), id);
+    let (status, _) = receiver.deliver(call("rerequested", "1").without("x-hub-signature-256")).await;
+    assert_eq!((status, receiver.asked()), (401, Vec::new()));
+    for (action, id, result) in [
+        ("created", "2", "ignored"),
+        ("completed", "3", "ignored"),
+        ("rerequested", "4", "accepted"),
+        ("rerequested", "4", "duplicate"),
+    ] {
+        let (status, answer) = receiver.deliver(call(action, id)).await;
+        assert_eq!((status, answer["result"].as_str()), (200, Some(result)), "{action}: {answer}");
+    }
+    assert_eq!((receiver.asked(), receiver.looks()), (vec![1], 0));
+}
+
+#[tokio::test]
 async fn a_comment_that_is_not_taken_says_why_and_may_be_delivered_again() {
     let receiver = Receiver::start().await;
     let call = |login: &str, text: &str| Call::github("issue_comment", &comment(9, login, text), login);

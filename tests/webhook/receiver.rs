@@ -14,6 +14,7 @@ use launchway::forge::webhook::Host;
 use launchway::model::comment::Comment;
 use launchway::model::git_event::GitEvent;
 use launchway::model::ids::RepositoryName;
+use launchway::model::rerun::Rerun;
 use launchway::model::webhook_call::WebhookCall;
 use launchway::secret::Secret;
 use launchway::server::listener::{self, Bounds};
@@ -59,7 +60,14 @@ impl Hooks for Daemon {
             "closed" => Vec::new(),
             _ => return None,
         };
-        Some(HookTarget { secrets, branch: Some("main".to_owned()), pulls: false, commands: true, body_limit: None })
+        Some(HookTarget {
+            secrets,
+            branch: Some("main".to_owned()),
+            pulls: false,
+            commands: true,
+            app: Some(1234),
+            body_limit: None,
+        })
     }
 
     fn sync(&self, name: &RepositoryName) {
@@ -76,6 +84,11 @@ impl Hooks for Daemon {
         let is_new = !asked.contains(&taken);
         asked.extend(is_new.then_some(taken));
         Ok(is_new)
+    }
+
+    async fn rerun(&self, name: &RepositoryName, _: Host, rerun: &Rerun) -> Result<()> {
+        self.asked.lock().unwrap().push((name.clone(), rerun.context.iter().count() as u64));
+        Ok(())
     }
 
     async fn happened(&self, _: &RepositoryName, events: &[GitEvent]) -> Result<(), String> {

@@ -65,7 +65,10 @@ pub(super) async fn run(asked: &Asked<'_>, global: &Global, output: &mut Output)
         None => Vec::new(),
     };
     let remotes = match &settings {
-        Some(_) => repositories.iter().map(|settings| repository::remote(settings)).collect::<Result<_>>()?,
+        Some(settings) => {
+            let opened = |it| repository::opened(settings, it, Arc::new(SystemClock));
+            futures::future::try_join_all(repositories.iter().copied().map(opened)).await?
+        }
         None => vec![without_credentials(asked.which.unwrap_or_default(), asked.branch)?],
     };
     let check = move || {

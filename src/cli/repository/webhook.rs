@@ -1,5 +1,5 @@
 //! Whether a repository's host calls the daemon when something is pushed: what `repository check` says of the webhook, and has done
-//! about it where that is asked for.
+//! about it where that is asked for. A GitHub App has a webhook of its own, which people set.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use crate::clock::SystemClock;
 use crate::config::{RepositorySettings, Settings};
 use crate::control::repository;
 use crate::error::{Failure, Result};
+use crate::forge::github::app::Granted;
 use crate::forge::registration::{Standing, Test, WantedWebhook, Webhooks};
 use crate::forge::webhook::BadSignature;
 use crate::model::webhook_call::CallResult;
@@ -59,6 +60,8 @@ enum State {
     Missing,
     /// There is one that is not as it has to be.
     Wrong,
+    /// The App calls by a webhook of its own.
+    App,
     /// The configuration has not what it needs.
     Unconfigured,
     /// It could not be looked at.
@@ -77,6 +80,11 @@ pub(super) struct Task<'a> {
 
 /// Looks at a repository's webhook; nothing, if its host has none that could be looked at and none is asked for.
 pub(super) async fn check(task: &Task<'_>) -> Option<Found> {
+    match repository::app_granted(task.repository, std::sync::Arc::new(SystemClock)).await {
+        Ok(Some(granted)) if !granted.may_write("repository_hooks") => return Some(of_app(task, &granted)),
+        Ok(_) => {}
+        Err(failure) => return Some(Found::failed(State::Unknown, &failure)),
+    }
     let hooks = repository::webhooks(task.settings, task.repository, std::sync::Arc::new(SystemClock)).await;
     let hooks = match hooks {
         Ok(Some(hooks)) => hooks,
@@ -98,6 +106,37 @@ pub(super) async fn check(task: &Task<'_>) -> Option<Found> {
         found.complain(&failure);
     }
     Some(found)
+}
+
+/// What is said of an App that does not register webhooks of repositories.
+fn of_app(task: &Task<'_>, granted: &Granted) -> Found {
+    let mut found = Found { host: Some("GitHub"), wrong: lacking(granted, task.repository), ..Found::new(State::App) };
+    match repository::wanted_webhook(task.settings, task.repository) {
+        Ok(wanted) => found.url = Some(wanted.url().to_string()),
+        Err(failure) => return Found { wrong: found.wrong, ..Found::failed(State::Unconfigured, &failure) },
+    }
+    if task.registers {
+        let none = "the App may not register webhooks: it has one of its own";
+        let hint = "set its address and secret in the App's settings → Webhook";
+        found.complain(&Failure::stalled(none).hint(hint));
+    }
+    found
+}
+
+/// What whoever installed an App has not given it, or what it does not hear of, of what a repository's settings need.
+fn lacking(granted: &Granted, repository: &RepositorySettings) -> Vec<String> {
+    let pulls = repository.previews || repository.commands;
+    let writes = [("checks", true), ("pull_requests", pulls), ("deployments", repository.deployments)];
+    let writes = writes.iter().filter(|(permission, is_needed)| *is_needed && !granted.may_write(permission));
+    let mut lacking: Vec<String> = writes.map(|(permission, _)| format!("it may not write `{permission}`")).collect();
+    if !granted.permissions.contains_key("contents") {
+        lacking.push("it may not read `contents`".to_owned());
+    }
+    let events = [("push", true), ("pull_request", repository.previews), ("issue_comment", repository.commands)];
+    let is_told = |event: &str| granted.events.iter().any(|told| told == event);
+    let untold = events.iter().filter(|(event, is_needed)| *is_needed && !is_told(event));
+    lacking.extend(untold.map(|(event, _)| format!("it is not told of `{event}`")));
+    lacking
 }
 
 async fn work(task: &Task<'_>, hooks: &dyn Webhooks, wanted: &WantedWebhook, found: &mut Found) -> Result<()> {
@@ -308,8 +347,14 @@ impl Found {
                 vec![format!("{host} has none that calls {url}"), format!("hint: `{command}` registers it")]
             }
             State::Wrong => vec![format!("{url}: {wrong}"), format!("hint: `{command}` repairs it")],
+            State::App => {
+                vec![format!("{host} calls by the App's own: its settings → Webhook have to lead to {url}")]
+            }
             State::Unconfigured | State::Unknown => Vec::new(),
         };
+        if matches!(self.state, State::App | State::Unconfigured) {
+            lines.extend(self.wrong.iter().map(|wrong| format!("of the App: {wrong}")));
+        }
         if let Some(call) = &self.delivery {
             let what = call.event.as_deref().unwrap_or("its call");
             let why = call.reason.iter().map(|why| format!(": {why}")).collect::<String>();

@@ -286,6 +286,15 @@ pub enum Refusal {
     Failed(Failure),
 }
 
+impl Refusal {
+    /// Why, for whoever asks for nothing else.
+    pub(in crate::control) fn into_failure(self) -> Failure {
+        match self {
+            Refusal::Unknown(why) | Refusal::Conflict(why) | Refusal::Invalid(why) | Refusal::Failed(why) => why,
+        }
+    }
+}
+
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         Refusal::Failed(failure)

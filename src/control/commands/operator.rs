@@ -128,6 +128,13 @@ impl Operator {
         found.map(|found| found.value.title()).ok_or_else(|| missing(config))
     }
 
+    /// Has the head looked at soon, and judged anew if it is refused.
+    pub(in crate::control) async fn look_anew(&self, repository: &RepositoryName) -> Result<(), Refusal> {
+        self.judge_anew(repository).await?;
+        self.watcher(repository)?.requests.request();
+        Ok(())
+    }
+
     /// Has the next sync judge the head anew, if it is refused: what it broke may be put right elsewhere.
     async fn judge_anew(&self, repository: &RepositoryName) -> Result<(), Refusal> {
         let watched = &self.watcher(&repository.watched())?.watched;

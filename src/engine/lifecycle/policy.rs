@@ -38,6 +38,9 @@ pub fn pause(tries: u32) -> Duration {
     Duration::from_secs(1).saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1))).min(LONGEST_PAUSE)
 }
 
+/// Begins how a pod ended that took longer than it may.
+pub(crate) const TOO_LONG: &str = "took too long";
+
 /// How a pod ended, for people: `exit 3 after 2.1s: last line`.
 pub fn describe(outcome: &PodOutcome, took: Duration) -> String {
     let took = format_duration(took);
@@ -47,7 +50,7 @@ pub fn describe(outcome: &PodOutcome, took: Duration) -> String {
             use crate::model::outcome::FailureReason as Reason;
             let what = match reason {
                 Reason::Error => format!("failed with exit code {code} after {took}"),
-                Reason::DeadlineExceeded => format!("took too long and was ended after {took}"),
+                Reason::DeadlineExceeded => format!("{TOO_LONG} and was ended after {took}"),
                 Reason::StartError => "could not start".to_owned(),
                 Reason::Cancelled => format!("was cancelled after {took}"),
             };

@@ -65,6 +65,7 @@ mod tests {
             description: "version 2 serves".to_owned(),
             path: Some("/runs/7".to_owned()),
             attempt: 1,
+            details: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::forge::webhook::{
-    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Update, commit, reference,
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Reruns, Update, commit, reference,
 };
 
 /// How Azure DevOps calls. It signs nothing: the secret is the password of its basic authentication, or the value of a
@@ -15,6 +15,7 @@ pub(in crate::forge) const DIALECT: Dialect = Dialect {
     comments: Comments::NONE,
     tags: &[],
     merges: Merges { events: &["git.pullrequest.updated", "git.pullrequest.merged"], read: merge },
+    reruns: Reruns::NONE,
     authentication: Authentication::PasswordOrToken("x-launchway-token"),
     delivery: DeliveryId::Field("id"),
     commit_required: true,

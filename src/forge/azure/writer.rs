@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::status::{AzureStatus, rendered};
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::forge::answer::{Meaning, Words};
+use crate::forge::answer::{Meaning, TOKEN_FILE, Words};
 use crate::forge::api::{Answer, Manners};
 use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi};
 use crate::forge::{Refusal, StatusWriter};
@@ -26,8 +26,11 @@ pub(super) const VERSION: &str = "7.1";
 /// The most statuses that are asked for: Azure DevOps' own limit.
 const MOST: &str = "1000";
 
-pub(super) const WORDS: Words =
-    Words { name: "Azure DevOps", rights: "a personal access token needs the scope `Code (status)`" };
+pub(super) const WORDS: Words = Words {
+    name: "Azure DevOps",
+    rights: "a personal access token needs the scope `Code (status)`",
+    renewal: TOKEN_FILE,
+};
 
 /// A writer to Azure DevOps, with a personal access token.
 ///
@@ -96,7 +99,13 @@ impl StatusApi for AzureApi {
         Ok(call.get::<_, List>(self, url, commit).await?.map(|list| list.value).unwrap_or_default())
     }
 
-    async fn post(&self, call: Call<'_>, commit: &CommitId, status: &AzureStatus) -> Result<(), Refusal> {
+    async fn post(
+        &self,
+        call: Call<'_>,
+        commit: &CommitId,
+        status: &AzureStatus,
+        _present: &[AzureStatus],
+    ) -> Result<(), Refusal> {
         call.post(self, self.url(commit), status, commit).await.map(drop)
     }
 }

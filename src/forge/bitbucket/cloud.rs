@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::status::{BitbucketStatus, rendered};
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::forge::answer::{Meaning, Words};
+use crate::forge::answer::{Meaning, TOKEN_FILE, Words};
 use crate::forge::api::{Answer, Manners};
 use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
 use crate::forge::{Refusal, StatusWriter};
@@ -24,6 +24,7 @@ const PAGE_SIZE: usize = 100;
 pub(super) const WORDS: Words = Words {
     name: "Bitbucket",
     rights: "a repository access token needs `Repositories: Read` and `Pull requests: Write`",
+    renewal: TOKEN_FILE,
 };
 
 /// A writer to Bitbucket Cloud, with an access token of the repository.
@@ -107,7 +108,13 @@ impl StatusApi for CloudApi {
         .await
     }
 
-    async fn post(&self, call: Call<'_>, commit: &CommitId, status: &BitbucketStatus) -> Result<(), Refusal> {
+    async fn post(
+        &self,
+        call: Call<'_>,
+        commit: &CommitId,
+        status: &BitbucketStatus,
+        _present: &[BitbucketStatus],
+    ) -> Result<(), Refusal> {
         call.post(self, self.url(commit, &["build"]), status, commit).await.map(drop)
     }
 }

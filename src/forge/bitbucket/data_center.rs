@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::status::{BitbucketStatus, rendered};
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::forge::answer::{Meaning, Words};
+use crate::forge::answer::{Meaning, TOKEN_FILE, Words};
 use crate::forge::api::{Answer, Manners};
 use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
 use crate::forge::{Refusal, StatusWriter};
@@ -24,6 +24,7 @@ const PAGE_SIZE: usize = 100;
 pub(super) const WORDS: Words = Words {
     name: "Bitbucket Data Center",
     rights: "an HTTP access token of the repository or project needs the permission `Repository write`",
+    renewal: TOKEN_FILE,
 };
 
 /// A writer to Bitbucket Data Center, with an HTTP access token.
@@ -85,7 +86,13 @@ impl StatusApi for DataCenterApi {
         .await
     }
 
-    async fn post(&self, call: Call<'_>, commit: &CommitId, status: &BitbucketStatus) -> Result<(), Refusal> {
+    async fn post(
+        &self,
+        call: Call<'_>,
+        commit: &CommitId,
+        status: &BitbucketStatus,
+        _present: &[BitbucketStatus],
+    ) -> Result<(), Refusal> {
         let repository = &self.settings.repository;
         let place = ["projects", &repository.owner, "repos", &repository.name, "commits", commit.as_str(), "builds"];
         let url: Url = repository.api(["rest", "api", "latest"].into_iter().chain(place));

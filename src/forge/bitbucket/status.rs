@@ -86,6 +86,7 @@ mod tests {
             description: "by ann".to_owned(),
             path: None,
             attempt: 1,
+            details: None,
         };
         let sent = rendered(&status, None, "https://bitbucket.org/acme/shop/commits/1111", "STOPPED");
         let expected = r#"{"key":"launchway/dev/web/pre","state":"STOPPED","name":"launchway/dev/web/pre","url":"https://bitbucket.org/acme/shop/commits/1111","description":"cancelled: by ann"}"#;

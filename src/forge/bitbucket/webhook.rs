@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::forge::webhook::{
-    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Update, Written, branch, commit,
-    full_ref, number, reference, text, time,
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Reruns, Update, Written, branch,
+    commit, full_ref, number, reference, text, time,
 };
 use crate::model::time::Timestamp;
 
@@ -19,6 +19,7 @@ pub(in crate::forge) const CLOUD: Dialect = Dialect {
     comments: Comments { events: &["pullrequest:comment_created"], read: cloud_comment },
     tags: &[],
     merges: Merges { events: &["pullrequest:fulfilled"], read: cloud_merge },
+    reruns: Reruns::NONE,
     authentication: Authentication::Hmac { headers: &["x-hub-signature"], prefix: "sha256=" },
     delivery: DeliveryId::Header(&["x-request-uuid"]),
     commit_required: true,
@@ -32,6 +33,7 @@ pub(in crate::forge) const DATA_CENTER: Dialect = Dialect {
     pulls: &["pr:opened", "pr:from_ref_updated", "pr:modified"],
     comments: Comments { events: &["pr:comment:added"], read: data_center_comment },
     merges: Merges { events: &["pr:merged"], read: data_center_merge },
+    reruns: Reruns::NONE,
     delivery: DeliveryId::Header(&["x-request-id"]),
     updates: data_center,
     ..CLOUD

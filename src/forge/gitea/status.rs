@@ -107,6 +107,7 @@ mod tests {
                 description: text.to_owned(),
                 path: None,
                 attempt: 1,
+                details: None,
             };
             assert_eq!(rendering.render(&status).description, expected);
         }

@@ -1,8 +1,8 @@
 //! Deliveries of Gitea, and of its relatives: Forgejo, which carries Gitea's headers too, and Gogs, from which both come.
 
 use crate::forge::webhook::{
-    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merges, closed_as_merged, in_words_of_github,
-    single_ref,
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merges, Reruns, closed_as_merged,
+    in_words_of_github, single_ref,
 };
 
 /// How Gitea calls. It sends GitHub's headers as well, so it has to be told first. Without a secret it sends an empty
@@ -14,6 +14,7 @@ pub(in crate::forge) const GITEA: Dialect = Dialect {
     comments: Comments { events: &["issue_comment"], read: in_words_of_github },
     tags: &[],
     merges: Merges { events: &["pull_request"], read: closed_as_merged },
+    reruns: Reruns::NONE,
     authentication: Authentication::Hmac { headers: &["x-gitea-signature"], prefix: "" },
     delivery: DeliveryId::Header(&["x-gitea-delivery"]),
     commit_required: true,

@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 use super::status::{GiteaStatus, Rendering, knows_skipped};
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::forge::answer::{Meaning, Words};
+use crate::forge::answer::{Meaning, TOKEN_FILE, Words};
 use crate::forge::api::{Answer, Manners};
 use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
 use crate::forge::{Refusal, StatusWriter};
@@ -25,6 +25,7 @@ const PAGE_SIZE: usize = 50;
 pub(super) const WORDS: Words = Words {
     name: "Gitea",
     rights: "it needs the scope write:repository, and its user has to be allowed to write to the repository",
+    renewal: TOKEN_FILE,
 };
 
 /// A writer to Gitea or Forgejo, whose token has the scope `write:repository`.
@@ -118,7 +119,13 @@ impl StatusApi for GiteaApi {
         .await
     }
 
-    async fn post(&self, call: Call<'_>, commit: &CommitId, status: &GiteaStatus) -> Result<(), Refusal> {
+    async fn post(
+        &self,
+        call: Call<'_>,
+        commit: &CommitId,
+        status: &GiteaStatus,
+        _present: &[GiteaStatus],
+    ) -> Result<(), Refusal> {
         let url = self.url(["statuses", commit.as_str()]);
         call.post(self, url, status, commit).await.map(drop)
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::status::{DESCRIPTION_LIMIT, absent_is_empty};
-use super::writer::{WORDS, manners, url};
+use super::writer::{manners, url, words};
 use crate::clock::{Clock, rfc3339};
 use crate::error::{Failure, Result};
 use crate::forge::StatusWriter;
@@ -99,7 +99,7 @@ impl DeploymentApi for GithubDeployments {
     }
 
     fn words(&self) -> Words {
-        Words { rights: "a fine-grained one needs `Deployments: read and write` for the repository", ..WORDS }
+        words(&self.settings, "a fine-grained one, or an App, needs `Deployments: read and write` for the repository")
     }
 
     async fn tell(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Option<()>> {
@@ -169,6 +169,7 @@ mod tests {
             description: "web: version 2 serves".to_owned(),
             path: Some("/revisions/shop/1111".to_owned()),
             attempt: 1,
+            details: None,
         }
     }
 

@@ -1,6 +1,11 @@
-//! GitHub, as a service and as GitHub Enterprise Server: commit statuses, deployments, and calls about pushes.
+//! GitHub, as a service and as GitHub Enterprise Server: commit statuses, or check runs of an App, deployments, and calls about
+//! pushes.
 
+pub mod app;
+mod check_run;
+mod checks;
 mod deployment;
+mod jwt;
 mod pull_request;
 mod registration;
 mod status;

@@ -8,7 +8,7 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::writer::{WORDS, manners, url};
+use super::writer::{manners, url, words};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
@@ -81,8 +81,9 @@ impl GithubPulls {
 #[async_trait]
 impl PullRequestApi for GithubPulls {
     fn words(&self) -> Words {
-        let rights = "a fine-grained one needs `Pull requests: read and write` and `Contents: read and write`";
-        Words { rights, ..WORDS }
+        let rights =
+            "a fine-grained one, or an App, needs `Pull requests: read and write` and `Contents: read and write`";
+        words(&self.settings, rights)
     }
 
     async fn read(&self, ask: Ask<'_>, number: u64) -> Result<Option<Known>> {

@@ -7,7 +7,7 @@ use http::Method;
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::writer::{WORDS, manners, url};
+use super::writer::{manners, url, words};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
@@ -41,8 +41,8 @@ impl GithubHooks {
 #[async_trait]
 impl WebhookApi for GithubHooks {
     fn words(&self) -> Words {
-        let rights = "a fine-grained one needs `Webhooks: read and write`, of somebody who administers the repository";
-        Words { rights, ..WORDS }
+        let rights = "a fine-grained one, or an App, needs `Webhooks: read and write`, of somebody who administers the repository";
+        words(&self.settings, rights)
     }
 
     fn pushes(&self) -> &'static [&'static str] {

@@ -67,6 +67,7 @@ mod tests {
             description: description.to_owned(),
             path: Some("/runs/01ABC".to_owned()),
             attempt: 1,
+            details: None,
         }
     }
 

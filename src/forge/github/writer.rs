@@ -8,9 +8,11 @@ use http::header::{AUTHORIZATION, RETRY_AFTER};
 use reqwest::Url;
 
 use super::status::{GithubStatus, rendered};
+use super::{app, checks};
 use crate::clock::{Clock, rfc3339};
 use crate::error::{Failure, Result};
-use crate::forge::answer::{Meaning, Words};
+use crate::forge::address::RepositoryAddress;
+use crate::forge::answer::{Meaning, TOKEN_FILE, Words};
 use crate::forge::api::{Answer, Manners};
 use crate::forge::budget::Budget;
 use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
@@ -24,16 +26,22 @@ const PAGE_SIZE: usize = 100;
 
 /// How much may be written. Source: GitHub's secondary limits on requests that create content, with some room for others
 /// who use the same token.
-const WRITES: &[(usize, Duration)] = &[(60, Duration::from_secs(60)), (400, Duration::from_secs(60 * 60))];
+pub(super) const WRITES: &[(usize, Duration)] = &[(60, Duration::from_secs(60)), (400, Duration::from_secs(60 * 60))];
 
-pub(super) const WORDS: Words =
-    Words { name: "GitHub", rights: "a fine-grained one needs `Commit statuses: read and write` for the repository" };
+pub(super) const WORDS: Words = Words {
+    name: "GitHub",
+    rights: "a fine-grained one needs `Commit statuses: read and write` for the repository",
+    renewal: TOKEN_FILE,
+};
 
-/// A writer to GitHub, whose token may write commit statuses.
+/// A writer to GitHub, whose token may write commit statuses; check runs, if it is that of an App.
 ///
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn writer(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
+    if let Some(app) = settings.app {
+        return checks::writer(settings, app, clock).await;
+    }
     let api = settings.api();
     let github = GithubApi { settings, writes: Budget::new(WRITES) };
     Ok(Arc::new(HostedWriter::new(api, manners(), github, clock).await?))
@@ -50,13 +58,23 @@ pub(super) fn manners() -> Manners {
     }
 }
 
-/// An address below the repository's. The service has a host of its own for its API; GitHub Enterprise Server a path.
+/// What is said of GitHub to whoever opens it so.
+pub(super) fn words(settings: &HostSettings, rights: &'static str) -> Words {
+    let renewal = if settings.app.is_some() { app::RENEWAL } else { TOKEN_FILE };
+    Words { rights, renewal, ..WORDS }
+}
+
+/// An address below the repository's.
 pub(super) fn url<'a>(settings: &'a HostSettings, rest: impl IntoIterator<Item = &'a str>) -> Url {
     let repository = &settings.repository;
+    api_url(repository, ["repos", repository.owner.as_str(), repository.name.as_str()].into_iter().chain(rest))
+}
+
+/// An address below that of the API. The service has a host of its own for it; GitHub Enterprise Server a path.
+pub(super) fn api_url<'a>(repository: &'a RepositoryAddress, path: impl IntoIterator<Item = &'a str>) -> Url {
     let is_service = repository.base.host_str().is_some_and(|host| host.eq_ignore_ascii_case("github.com"));
     let prefix: &[&str] = if is_service { &[] } else { &["api", "v3"] };
-    let path = ["repos", repository.owner.as_str(), repository.name.as_str()];
-    let mut url = repository.api(prefix.iter().copied().chain(path).chain(rest));
+    let mut url = repository.api(prefix.iter().copied().chain(path));
     if is_service {
         // The host is a valid one, and the scheme takes hosts.
         url.set_host(Some("api.github.com")).unwrap_or_default();
@@ -65,7 +83,7 @@ pub(super) fn url<'a>(settings: &'a HostSettings, rest: impl IntoIterator<Item =
 }
 
 /// Whether GitHub asks for fewer requests, which it answers 403 to as to what it forbids; and until when, if it says so.
-fn limited(answer: &Answer) -> Option<Option<Timestamp>> {
+pub(super) fn limited(answer: &Answer) -> Option<Option<Timestamp>> {
     let number = |name: &str| answer.headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
     let is_spent = number("x-ratelimit-remaining") == Some(0);
     let asks_for_less = || {
@@ -136,7 +154,13 @@ impl StatusApi for GithubApi {
         Ok(present)
     }
 
-    async fn post(&self, call: Call<'_>, commit: &CommitId, status: &GithubStatus) -> Result<(), Refusal> {
+    async fn post(
+        &self,
+        call: Call<'_>,
+        commit: &CommitId,
+        status: &GithubStatus,
+        _present: &[GithubStatus],
+    ) -> Result<(), Refusal> {
         self.writes.spend(call.now()).map_err(|until| {
             let message = format!("GitHub takes so many statuses in an hour; more follow from {} on", rfc3339(until));
             Refusal::Busy(Failure::transient(message))
@@ -151,13 +175,13 @@ mod tests {
     use http::{HeaderMap, HeaderValue, StatusCode};
 
     use super::*;
-    use crate::forge::address::RepositoryAddress;
     use crate::secret::{Secret, SecretSource};
 
     fn github(url: &str) -> GithubApi {
         let settings = HostSettings {
             repository: RepositoryAddress::new(url, None).unwrap(),
-            token: SecretSource::Value(Secret::new("token")),
+            credential: Arc::new(SecretSource::Value(Secret::new("token"))),
+            app: None,
             ca_file: None,
             insecure: false,
             public_url: None,

@@ -174,6 +174,7 @@ mod tests {
             description: "web version 2 is Running".to_owned(),
             path: None,
             attempt: 2,
+            details: None,
         };
         let told = Told { status: &status, deployment: &Deployment::of(&status) };
         let expected = r#"{"environment":"production","sha":"1111","ref":"main","tag":false,"status":"running"}"#;

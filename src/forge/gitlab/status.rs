@@ -90,6 +90,7 @@ mod tests {
             description: "web version 2 is Running".to_owned(),
             path: Some("/runs/01ABC".to_owned()),
             attempt: 1,
+            details: None,
         };
         let sent =
             GitlabStatus { pipeline_id: Some(7), ..rendered(&status, Some("https://deploy.example"), Some("main")) };

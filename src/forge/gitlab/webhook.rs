@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::forge::webhook::{
-    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Written, branch, commit, number,
-    single_ref, text, time,
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Reruns, Written, branch, commit,
+    number, single_ref, text, time,
 };
 
 /// How GitLab calls. It sends the secret itself, or signs as Standard Webhooks do if it was given a signing token. It
@@ -16,6 +16,7 @@ pub(in crate::forge) const DIALECT: Dialect = Dialect {
     comments: Comments { events: &["Note Hook"], read: note },
     tags: &["Tag Push Hook"],
     merges: Merges { events: &["Merge Request Hook"], read: merge },
+    reruns: Reruns::NONE,
     authentication: Authentication::SignatureOrToken("x-gitlab-token"),
     delivery: DeliveryId::Header(&["webhook-id", "idempotency-key", "x-gitlab-event-uuid"]),
     commit_required: true,

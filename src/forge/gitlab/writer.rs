@@ -10,7 +10,7 @@ use reqwest::Url;
 use super::status::{GitlabStatus, rendered};
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::forge::answer::{Meaning, Words};
+use crate::forge::answer::{Meaning, TOKEN_FILE, Words};
 use crate::forge::api::{Answer, Manners};
 use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
 use crate::forge::{Refusal, StatusWriter};
@@ -27,8 +27,11 @@ const PIPELINES: usize = 1_000;
 /// What launchway's contexts begin with: others write statuses in other pipelines.
 const CONTEXTS: &str = "launchway/";
 
-pub(super) const WORDS: Words =
-    Words { name: "GitLab", rights: "a project access token needs the scope `api` and the role Developer" };
+pub(super) const WORDS: Words = Words {
+    name: "GitLab",
+    rights: "a project access token needs the scope `api` and the role Developer",
+    renewal: TOKEN_FILE,
+};
 
 /// A writer to GitLab, whose token has the scope `api`.
 ///
@@ -125,7 +128,13 @@ impl StatusApi for GitlabApi {
         Ok(present)
     }
 
-    async fn post(&self, call: Call<'_>, commit: &CommitId, status: &GitlabStatus) -> Result<(), Refusal> {
+    async fn post(
+        &self,
+        call: Call<'_>,
+        commit: &CommitId,
+        status: &GitlabStatus,
+        _present: &[GitlabStatus],
+    ) -> Result<(), Refusal> {
         let pipeline_id = self.pipelines().get(commit).copied();
         let status = GitlabStatus { pipeline_id, ..status.clone() };
         let url = self.url(&["statuses", commit.as_str()]);

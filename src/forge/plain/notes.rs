@@ -109,6 +109,7 @@ mod tests {
             description: description.to_owned(),
             path: Some("/runs/7".to_owned()),
             attempt: 1,
+            details: None,
         }
     }
 

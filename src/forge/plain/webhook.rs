@@ -1,6 +1,8 @@
 //! Signed calls of one's own: a post-receive hook of a plain server, a CI job, a script with `curl`.
 
-use crate::forge::webhook::{Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merges, single_ref};
+use crate::forge::webhook::{
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merges, Reruns, single_ref,
+};
 
 /// How such calls look. Their id is required, because nothing else of them says what was seen before.
 pub(in crate::forge) const GENERIC: Dialect = Dialect {
@@ -10,6 +12,7 @@ pub(in crate::forge) const GENERIC: Dialect = Dialect {
     comments: Comments::NONE,
     tags: &[],
     merges: Merges::NONE,
+    reruns: Reruns::NONE,
     authentication: Authentication::Hmac { headers: &["x-signature"], prefix: "sha256=" },
     delivery: DeliveryId::Required(&["webhook-id", "x-delivery"]),
     commit_required: false,

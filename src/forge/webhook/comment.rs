@@ -123,7 +123,7 @@ pub(super) fn comment(written: Written<'_>) -> Result<Comment, String> {
 }
 
 /// Whether something may be the path of a repository, or the name of a person.
-fn is_path(path: &str) -> bool {
+pub(super) fn is_path(path: &str) -> bool {
     let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let is_name = |name: &str| name.bytes().all(is_of_names) && name.bytes().any(|byte| !b".~".contains(&byte));
     path.len() <= LONGEST_NAME && path.split('/').all(is_name)

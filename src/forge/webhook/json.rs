@@ -13,10 +13,11 @@ const KEY_LIMIT: usize = 10_000;
 const ITEMS_KEPT: usize = 1_000;
 
 /// The keys whose values are kept, wherever they are: all that any host says about refs, commits and comments.
-const KEPT: [&str; 77] = [
+const KEPT: [&str; 82] = [
     "action",
     "after",
     "anchor",
+    "app",
     "author",
     "author_id",
     "base",
@@ -24,6 +25,8 @@ const KEPT: [&str; 77] = [
     "body",
     "branch",
     "changes",
+    "check_run",
+    "check_suite",
     "comment",
     "commitId",
     "content",
@@ -38,6 +41,7 @@ const KEPT: [&str; 77] = [
     "fromHash",
     "full_name",
     "hash",
+    "head_sha",
     "id",
     "iid",
     "inline",
@@ -78,6 +82,7 @@ const KEPT: [&str; 77] = [
     "ref_type",
     "repository",
     "resource",
+    "sender",
     "slug",
     "status",
     "system",

@@ -1,13 +1,14 @@
-//! Calls of Git hosts about pushes, pull requests and comments: whose call it is, whether it is authentic, and what it says. All of it is pure; the
+//! Calls of Git hosts about pushes, pull requests, comments and checks: whose call it is, whether it is authentic, and what it says. All of it is pure; the
 //! HTTP around it is `server::webhook`.
 //!
-//! A call means "sync", or carries what a person asks for in a comment. What is read from it decides whether to, and is shown to people; what is
+//! A call means "sync", or carries what a person asks for in a comment or with a check's button. What is read from it decides whether to, and is shown to people; what is
 //! deployed is what the remote repository says then.
 
 mod comment;
 mod happened;
 mod json;
 mod push;
+mod rerun;
 mod signature;
 mod verdict;
 
@@ -20,6 +21,8 @@ pub use happened::Merges;
 pub(in crate::forge) use happened::{Merge, branch, closed_as_merged};
 pub use json::Malformed;
 pub(in crate::forge) use push::{Update, commit, full_ref, reference, single_ref};
+pub(in crate::forge) use rerun::Again;
+pub use rerun::Reruns;
 pub use signature::{Authentication, BadSignature, verify};
 pub use verdict::{Call, Interest, Verdict, Watching, interpret};
 
@@ -71,6 +74,8 @@ pub struct Dialect {
     pub tags: &'static [&'static str],
     /// Its calls about merged pull requests.
     pub merges: Merges,
+    /// And about checks that are asked for again.
+    pub reruns: Reruns,
     /// How a call shows that it is the host's.
     pub authentication: Authentication,
     /// Where the delivery's id is.

@@ -7,9 +7,11 @@ use super::comment::comment;
 use super::happened::happened;
 use super::json::{self, Malformed};
 use super::push::Update;
+use super::rerun::rerun;
 use super::{EventName, Host, single};
 use crate::model::comment::Comment;
 use crate::model::git_event::GitEvent;
+use crate::model::rerun::Rerun;
 
 /// Names of events are words.
 const EVENT_LIMIT: usize = 64;
@@ -21,6 +23,8 @@ pub enum Interest {
     Accepted,
     /// Do what a comment asks for, if its author may ask for it.
     Asked(Box<Comment>),
+    /// Do again what a check is about.
+    Again(Box<Rerun>),
     /// Of no interest.
     Ignored,
 }
@@ -73,6 +77,8 @@ pub struct Watching<'a> {
     pub pulls: bool,
     /// Whether comments on them may be commands.
     pub commands: bool,
+    /// The GitHub App whose checks people may ask for again, by its id, if there is one.
+    pub app: Option<u64>,
 }
 
 /// Tells what an authentic call means for a repository. Of a call about many refs, the one that is watched is told, else the
@@ -88,7 +94,12 @@ pub fn interpret(host: Host, headers: &HeaderMap, call: &Call, watching: Watchin
     let is_pull = |event: &str| watching.pulls && host.dialect().pulls.contains(&event);
     let comments = host.dialect().comments;
     let is_comment = |event: &str| watching.commands && comments.events.contains(&event);
+    let reruns = host.dialect().reruns;
+    let app = |event: &str| watching.app.filter(|_| reruns.events.contains(&event));
     let found = match event.as_deref() {
+        Some(event) if let Some(app) = app(event) => {
+            rerun((reruns.read)(&call.0), app).map(|rerun| Interest::Again(Box::new(rerun)))
+        }
         Some(event) if is_pull(event) => Ok(Interest::Accepted),
         Some(event) if is_comment(event) => {
             comment((comments.read)(&call.0)).map(|comment| Interest::Asked(Box::new(comment)))
@@ -146,7 +157,7 @@ mod tests {
 
     const COMMIT: &str = "6113728f27ae82c7b1a177c8d03f9e96e0adf246";
     const ZERO: &str = "0000000000000000000000000000000000000000";
-    const MAIN: Watching<'_> = Watching { branch: Some("main"), pulls: false, commands: false };
+    const MAIN: Watching<'_> = Watching { branch: Some("main"), pulls: false, commands: false, app: None };
 
     fn verdict(host: Host, event: &str, body: &Value) -> Verdict {
         let mut headers = HeaderMap::new();

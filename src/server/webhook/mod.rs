@@ -1,5 +1,5 @@
-//! `/webhooks/<repository>`: calls of Git hosts. An authentic call about the watched branch means "sync"; one about a comment, to do
-//! what it asks for.
+//! `/webhooks/<repository>`: calls of Git hosts. An authentic call about the watched branch means "sync"; one about a comment, or a
+//! check that somebody wants again, to do what is asked for.
 //!
 //! What a call is and means is decided in [`crate::forge::webhook`]; this is the HTTP around it. The order of checks is
 //! part of the contract: nothing is read of a call to an unknown repository, nothing is interpreted of one that is not
@@ -29,6 +29,7 @@ use crate::forge::webhook::{Call, Host, Interest, Verdict, Watching, interpret, 
 use crate::model::comment::Comment;
 use crate::model::git_event::GitEvent;
 use crate::model::ids::RepositoryName;
+use crate::model::rerun::Rerun;
 use crate::model::time::Timestamp;
 use crate::model::webhook_call::{CallResult, WebhookCall};
 use crate::secret::Secret;
@@ -52,6 +53,12 @@ pub trait Hooks: Send + Sync {
     /// Why it is not taken.
     async fn asked(&self, name: &RepositoryName, from: Host, comment: Comment) -> Result<bool>;
 
+    /// Does again what a check is about, of which this host has told. It is durable then.
+    ///
+    /// # Errors
+    /// Why it is not done.
+    async fn rerun(&self, name: &RepositoryName, from: Host, rerun: &Rerun) -> Result<()>;
+
     /// Has what happened in a repository told to its sequences, as far as they wait for it; else says why it does not count.
     async fn happened(&self, name: &RepositoryName, events: &[GitEvent]) -> Result<(), String>;
 
@@ -70,6 +77,8 @@ pub struct HookTarget {
     pub pulls: bool,
     /// Whether comments on them may be commands.
     pub commands: bool,
+    /// The GitHub App whose checks people may ask for again, by its id, if there is one.
+    pub app: Option<u64>,
     /// The longest body in bytes, instead of the host's own limit.
     pub body_limit: Option<usize>,
 }
@@ -145,8 +154,8 @@ impl Webhooks {
         })?;
         let call = Call::read(host, &body).map_err(bad_request)?;
         let delivery = host.delivery_id(headers, &call).map_err(bad_request)?;
-        let HookTarget { branch, pulls, commands, .. } = target;
-        let watching = Watching { branch: branch.as_deref(), pulls: *pulls, commands: *commands };
+        let HookTarget { branch, pulls, commands, app, .. } = target;
+        let watching = Watching { branch: branch.as_deref(), pulls: *pulls, commands: *commands, app: *app };
         let mut verdict = interpret(host, headers, &call, watching);
         let outcome = self.act(repository, host, delivery.as_deref(), &mut verdict).await;
         Ok(answer(repository.clone(), delivery, outcome, verdict))
@@ -200,6 +209,10 @@ impl Webhooks {
             Interest::Asked(comment) => {
                 let asked = self.hooks.asked(repository, host, *comment).await;
                 return asked.map_err(|failure| failure.one_line());
+            }
+            Interest::Again(rerun) => {
+                let done = self.hooks.rerun(repository, host, &rerun).await;
+                return done.map(|()| true).map_err(|failure| failure.one_line());
             }
             Interest::Ignored => self.hooks.happened(repository, happened).await?,
             // A push counts, whether or not anything waits for what came with it.
