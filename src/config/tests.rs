@@ -235,12 +235,12 @@ fn one_value_at_a_time() {
         (repository("forge: {kind: github, app: {id: 1}}"), "`keyFile` is missing"),
         (
             repository("forge: {kind: github, app: {id: one, keyFile: k}}"),
-            "1:58: error: this is text, and should be a whole number",
+            "1:67: error: this is text, and should be a whole number",
         ),
         (repository("forge: {kind: github, app: {id: 0, keyFile: k}}"), "should be a whole number above 0"),
         (repository("forge: {kind: github, app: {id: 1, keyFile: k, token: t}}"), "unknown key `token`"),
         (repository("forge: {kind: github, app: 1}"), "should be a mapping"),
-        (repository("forge: {kind: gitlab, app: {id: 1, keyFile: k}}"), "1:52: error: only GitHub has Apps"),
+        (repository("forge: {kind: gitlab, app: {id: 1, keyFile: k}}"), "1:62: error: only GitHub has Apps"),
         (
             repository("forge: {kind: github, app: {id: 1, keyFile: k}}, credentials: {tokenFile: t}"),
             "a token and a GitHub App exclude each other",

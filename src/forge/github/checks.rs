@@ -23,8 +23,8 @@ use crate::model::commit_status::CommitStatus;
 use crate::model::ids::CommitId;
 use crate::model::time::Timestamp;
 
-/// Runs of a page; GitHub's own limit.
-const PAGE_SIZE: usize = 100;
+/// Runs of a page: each may tell some kilobytes.
+const PAGE_SIZE: usize = 50;
 
 /// A writer to GitHub for the App of this id.
 pub(super) async fn writer(settings: HostSettings, app: u64, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
