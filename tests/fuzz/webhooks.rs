@@ -2,6 +2,7 @@
 
 use launchway::forge::webhook::{Call, Host, Interest, Watching, interpret, verify};
 use launchway::model::comment::Comment;
+use launchway::model::rerun::Rerun;
 use launchway::model::time::Timestamp;
 use launchway::secret::Secret;
 
@@ -35,12 +36,22 @@ pub(crate) fn receive(input: &[u8]) -> String {
         assert!(told.into_iter().flatten().all(|text| is_plain(&text)), "{verdict:?}");
         let interest = match &verdict.interest {
             Interest::Asked(comment) => asked(comment),
+            Interest::Again(rerun) => again(rerun),
             Interest::Accepted => "accepted".to_owned(),
             Interest::Ignored => "ignored".to_owned(),
         };
         end += &format!(" {interest} {:?}", verdict.reason);
     }
     end
+}
+
+/// What of a check that is asked for again is taken.
+fn again(rerun: &Rerun) -> String {
+    assert!(!rerun.login.contains(['/', ' ']) && rerun.login.is_ascii(), "{rerun:?}");
+    assert!(rerun.commit.as_str().bytes().all(|byte| byte.is_ascii_hexdigit()), "{rerun:?}");
+    let is_plain = |name: &String| name.len() <= 255 && !name.contains(char::is_control);
+    assert!(rerun.context.iter().all(is_plain), "{rerun:?}");
+    format!("again {:?}", rerun.context.is_some())
 }
 
 /// What of a comment is taken.

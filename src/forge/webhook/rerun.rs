@@ -6,6 +6,9 @@ use super::comment::is_path;
 use crate::model::ids::CommitId;
 use crate::model::rerun::Rerun;
 
+/// The most bytes of the name of a check.
+const LONGEST_NAME: usize = 255;
+
 /// A check that is asked for again, in the words of its host.
 #[derive(Clone, Debug, Default)]
 pub(in crate::forge) struct Again {
@@ -43,6 +46,9 @@ pub(super) fn rerun(again: Again, ours: u64) -> Result<Rerun, String> {
     }
     if again.app != Some(ours) {
         return Err("the check is another App's".to_owned());
+    }
+    if again.context.as_ref().is_some_and(|name| name.len() > LONGEST_NAME || name.contains(char::is_control)) {
+        return Err("the check is none of launchway's".to_owned());
     }
     let missing = |what: &str| format!("the call does not say {what}");
     let login = again.login.filter(|login| is_path(login) && !login.contains('/'));
