@@ -201,6 +201,23 @@ fn everything_about_one_thing_is_described() {
 }
 
 #[test]
+fn a_deployment_config_is_described_with_its_hooks() {
+    let world = World::new(&[]);
+    world.start();
+    let hooked = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "true"))
+        .replace("containerName: main", "containerName: main, env: [{name: TOKEN, value: hunter2}]");
+    world.deploy(&[("web.yaml", &sleeper("web", &hooked, "1"))], "success");
+    let told = world.tell(&["describe", "dc/web"]);
+    let hook = "Strategy:    Recreate\n  Pre-deployment hook (pod type, failure policy: Abort):\n    Container: main\n    \
+                Command:   sh -c true\n    Env:       TOKEN\n";
+    assert!(told.contains(hook) && !told.contains("hunter2"), "{told}");
+    let conditions =
+        ["Conditions", "Available     True", "NewReplicationControllerAvailable", "\"web-1\" successfully"];
+    assert!(conditions.iter().all(|words| told.contains(words)), "{told}");
+    assert_eq!(world.json(&["describe", "dc/web"])["hooks"][0]["environment"], serde_json::json!(["TOKEN"]));
+}
+
+#[test]
 fn what_runs_were_told_is_listed_oldest_first() {
     let world = deployed();
     let all = world.json(&["events"])["items"].as_array().unwrap().clone();

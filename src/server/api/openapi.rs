@@ -14,8 +14,8 @@ use super::rollback::RollbacksRequest;
 use crate::control::commands::Done;
 use crate::server::problem::Problem;
 use crate::server::view::{
-    ConfigView, EventPage, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView, PodView,
-    RepositoryView, RevisionView, RunDetail, RunView, ServiceView, SinkView, WebhookCallView,
+    ConfigDetail, ConfigView, EventPage, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView,
+    PodView, RepositoryView, RevisionView, RunDetail, RunView, ServiceView, SinkView, WebhookCallView,
 };
 
 /// A schema by its type.
@@ -51,7 +51,7 @@ const OPERATIONS: [Operation; 44] = [
     get("/revisions/{repository}/{commit}", "A revision with what is written on it", schema::<RevisionView>),
     get("/plans/{id}", "A plan", schema::<PlanView>),
     get("/deployments", "Deployment configs", schema::<List<ConfigView>>),
-    get("/deployments/{project}/{stage}/{name}", "A deployment config", schema::<ConfigView>),
+    get("/deployments/{project}/{stage}/{name}", "A deployment config", schema::<ConfigDetail>),
     get("/deployments/{project}/{stage}/{name}/history", "Its versions, oldest first", schema::<List<HistoryRow>>),
     get("/runs", "Runs, newest first", schema::<List<RunView>>),
     get("/runs/{id}", "A run with its steps", schema::<RunDetail>),

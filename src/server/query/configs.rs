@@ -1,0 +1,56 @@
+//! One deployment config.
+
+use super::Query;
+use crate::clock::{Clock, SystemClock};
+use crate::engine::deployment::observed::Observed;
+use crate::error::Result;
+use crate::model::ids::{ConfigKey, RunId};
+use crate::model::pod::ObservedPod;
+use crate::model::run::{DeploymentRun, Run};
+use crate::model::state::{ConfigState, Version};
+use crate::server::problem::{Answer, Problem};
+use crate::server::view::{ConfigDetail, ConfigView};
+
+impl Query {
+    /// Everything about one deployment config.
+    pub async fn config(&self, key: &ConfigKey) -> Answer<ConfigDetail> {
+        let state = self.config_state(key).await?;
+        let repository = self.store.repository(&state.repository).await?;
+        let is_down = repository.is_some_and(|repository| repository.value.down);
+        let config = ConfigView::from(&state).with_repository(is_down);
+        let (config, observed) = match self.pods_of(&state).await? {
+            Some(pods) => {
+                let observed = Observed::count(&pods, key, state.wanted.min_ready_seconds, SystemClock.now());
+                (config.with_pods(&pods, &state), Some(observed))
+            }
+            None => (config, None),
+        };
+        let run = match state.last_version() {
+            Some(Version { number, .. }) => self.deployment(&key.deployment(*number)).await?,
+            None => None,
+        };
+        Ok(ConfigDetail::new(config, &state, run.as_ref(), observed.as_ref()))
+    }
+
+    /// What is remembered of one.
+    pub(super) async fn config_state(&self, key: &ConfigKey) -> Answer<ConfigState> {
+        let state = self.store.config(key).await?;
+        let missing = || Problem::not_found(format!("there is no deployment config `{key}`"));
+        state.map(|state| state.value).ok_or_else(missing)
+    }
+
+    /// The pods of its versions, if a runtime can be asked.
+    pub(super) async fn pods_of(&self, state: &ConfigState) -> Result<Option<Vec<ObservedPod>>> {
+        match &self.runtime {
+            Some(runtime) => runtime.observe_config(&state.destination.namespace, &state.key).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn deployment(&self, id: &RunId) -> Result<Option<DeploymentRun>> {
+        Ok(match self.store.run(id).await?.map(|run| run.value) {
+            Some(Run::Deployment(run)) => Some(*run),
+            Some(Run::Sequence(_)) | None => None,
+        })
+    }
+}
