@@ -88,6 +88,10 @@ fn human_config(detail: &ConfigDetail, history: &List<HistoryRow>, controllers: 
     if !detail.conditions.is_empty() {
         text.push_str(&format!("\n{}\n{}", heading("Conditions"), conditions(&detail.conditions)));
     }
+    if !detail.warnings.is_empty() {
+        text.push_str(&format!("\n{}\n", heading("Warnings")));
+        text.extend(detail.warnings.iter().map(|warning| format!("  {warning}\n")));
+    }
     text.push_str(&format!("\n{}\n", heading("Versions")));
     let mut table = Table::new(["REVISION", "STATUS", "CAUSE", "COMMIT", "AGE", "MESSAGE"]);
     for row in &history.items {

@@ -201,12 +201,17 @@ fn everything_about_one_thing_is_described() {
 }
 
 #[test]
-fn a_deployment_config_is_described_with_its_hooks() {
+fn a_deployment_config_is_described_with_its_hooks_and_what_may_not_be_meant_so() {
     let world = World::new(&[]);
     world.start();
     let hooked = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "true"))
         .replace("containerName: main", "containerName: main, env: [{name: TOKEN, value: hunter2}]");
-    world.deploy(&[("web.yaml", &sleeper("web", &hooked, "1"))], "success");
+    let follows = sleeper("web", &hooked, "1").replace(
+        "  template:",
+        "  triggers: [{type: ConfigChange}, {type: ImageChange, imageChangeParams: {automatic: true, containerNames: [main], \
+         from: {kind: ImageStreamTag, name: 'app:live'}}}]\n  template:",
+    );
+    world.deploy(&[("web.yaml", &follows)], "success");
     let told = world.tell(&["describe", "dc/web"]);
     let hook = "Strategy:    Recreate\n  Pre-deployment hook (pod type, failure policy: Abort):\n    Container: main\n    \
                 Command:   sh -c true\n    Env:       TOKEN\n";
@@ -214,6 +219,8 @@ fn a_deployment_config_is_described_with_its_hooks() {
     let conditions =
         ["Conditions", "Available     True", "NewReplicationControllerAvailable", "\"web-1\" successfully"];
     assert!(conditions.iter().all(|words| told.contains(words)), "{told}");
+    let warnings = ["Warnings", "no container has a readiness probe", "follows `app:live`"];
+    assert!(warnings.iter().all(|words| told.contains(words)), "{told}");
     assert_eq!(world.json(&["describe", "dc/web"])["hooks"][0]["environment"], serde_json::json!(["TOKEN"]));
 }
 

@@ -32,6 +32,7 @@ async fn one_deployment_config_tells_its_hooks_and_conditions() {
     assert_eq!(condition(1), ["Progressing", "False", "ProgressDeadlineExceeded"]);
     let why = web["conditions"][1]["message"].as_str().unwrap();
     assert!(why.starts_with("replication controller \"web-2\" has failed progressing: "), "{why}");
+    assert!(web["warnings"][0].as_str().unwrap().contains("readiness probe"), "{web:#}");
 }
 
 #[tokio::test]

@@ -4,12 +4,15 @@ use super::Query;
 use crate::clock::{Clock, SystemClock};
 use crate::engine::deployment::observed::Observed;
 use crate::error::Result;
+use crate::manifest::image_trigger::{Streams, followed};
 use crate::model::ids::{ConfigKey, RunId};
+use crate::model::object::{Kind, ObjectKey};
 use crate::model::pod::ObservedPod;
+use crate::model::pod::references::{self, Objects};
 use crate::model::run::{DeploymentRun, Run};
-use crate::model::state::{ConfigState, Version};
+use crate::model::state::{ConfigState, ObjectState, Version};
 use crate::server::problem::{Answer, Problem};
-use crate::server::view::{ConfigDetail, ConfigView};
+use crate::server::view::{ConfigDetail, ConfigView, Referred};
 
 impl Query {
     /// Everything about one deployment config.
@@ -29,7 +32,8 @@ impl Query {
             Some(Version { number, .. }) => self.deployment(&key.deployment(*number)).await?,
             None => None,
         };
-        Ok(ConfigDetail::new(config, &state, run.as_ref(), observed.as_ref()))
+        let referred = self.referred_to(&state).await?;
+        Ok(ConfigDetail::new(config, &state, run.as_ref(), observed.as_ref(), &referred))
     }
 
     /// What is remembered of one.
@@ -52,5 +56,29 @@ impl Query {
             Some(Run::Deployment(run)) => Some(*run),
             Some(Run::Sequence(_)) | None => None,
         })
+    }
+
+    /// What it refers to in its stage, as far as that is there.
+    async fn referred_to(&self, state: &ConfigState) -> Result<Referred> {
+        let (mut streams, mut objects) = (Streams::default(), Objects::new());
+        for followed in followed(&state.object.content.value()) {
+            let key = ObjectKey { kind: Kind::ImageStream, name: followed.stream };
+            if let Some(stream) = self.object_beside(state, &key).await? {
+                streams.add(&stream.object, &state.destination);
+                streams.tag(&key.name, &stream.tagged);
+            }
+        }
+        let template = state.spec().unwrap_or_default().template;
+        for key in references::of_template(&template) {
+            if let Some(object) = self.object_beside(state, &key).await? {
+                objects.insert(key, object.object.content.value());
+            }
+        }
+        Ok(Referred { streams, objects })
+    }
+
+    async fn object_beside(&self, state: &ConfigState, key: &ObjectKey) -> Result<Option<ObjectState>> {
+        let ConfigKey { project, stage, .. } = &state.key;
+        Ok(self.store.object(project, stage, key).await?.map(|object| object.value))
     }
 }

@@ -7,9 +7,12 @@ use super::condition::ConditionView;
 use super::deployer::is_there;
 use super::deployment::ConfigView;
 use super::hook::HookView;
+use super::lint;
 use crate::engine::deployment::deployer::at_work;
 use crate::engine::deployment::observed::Observed;
+use crate::manifest::image_trigger::Streams;
 use crate::model::deployment_config::DeploymentConfigSpec;
+use crate::model::pod::references::Objects;
 use crate::model::run::DeploymentRun;
 use crate::model::state::ConfigState;
 use crate::plan::generated;
@@ -27,6 +30,18 @@ pub struct ConfigDetail {
     /// `Available` and, once something was deployed, `Progressing`, as upstream's.
     #[serde(default)]
     pub conditions: Vec<ConditionView>,
+    /// What of it may not be meant so, each a sentence without a period.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// What a deployment config refers to in its stage, as far as that is there.
+#[derive(Clone, Debug, Default)]
+pub struct Referred {
+    /// The image streams that it follows.
+    pub streams: Streams,
+    /// What its pods need.
+    pub objects: Objects,
 }
 
 impl ConfigDetail {
@@ -36,14 +51,16 @@ impl ConfigDetail {
         state: &ConfigState,
         run: Option<&DeploymentRun>,
         observed: Option<&Observed>,
+        referred: &Referred,
     ) -> Self {
         // What cannot be read as one declares nothing, as everywhere.
         let spec = shown_spec(state).unwrap_or_default();
         let available = ConditionView::available(&spec, state.wanted.replicas, observed);
         let progressing = run.map(|run| ConditionView::progressing(run, stalled(run, state, observed)));
+        let warnings = lint::warnings(state, &spec, referred);
         // A replication controller has the hooks of what deploys it.
         let hooks = if config.deployed_by.is_some() { Vec::new() } else { HookView::all(&spec.strategy) };
-        Self { config, hooks, conditions: [available].into_iter().chain(progressing).collect() }
+        Self { config, hooks, conditions: [available].into_iter().chain(progressing).collect(), warnings }
     }
 }
 

@@ -11,6 +11,7 @@ mod explanation;
 mod hook;
 mod image_stream;
 mod keptn;
+mod lint;
 mod placement;
 mod plan;
 mod repository;
@@ -23,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use condition::ConditionView;
-pub use config_detail::ConfigDetail;
+pub use config_detail::{ConfigDetail, Referred};
 pub use deployer::{ControllerPods, DeployerView, PreviousView, VersionPods};
 pub use deployment::{CauseView, ConfigView, DetailsView, HistoryRow, ImageFromView, ImageTriggerView, ScalingView};
 pub use event::EventView;
