@@ -45,7 +45,9 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
 }
 
 async fn describe_config(client: &Client, global: &Global, name: &str, output: &mut Output) -> Outcome<()> {
-    let found = ConfigName(name.to_owned()).find(client, global).await?;
+    let found = ConfigName(name.to_owned()).find(client, global).await;
+    let shown = |target: &str, version: u32| format!("rollout history {target} --revision {version}");
+    let found = target::or_its_version(found, name, client, global, shown).await?;
     let detail: ConfigDetail = client.get(&config_path(&found), &[]).await?;
     let history: List<HistoryRow> = client.get(&format!("{}/history", config_path(&found)), &[]).await?;
     let config = &detail.config;
@@ -281,7 +283,7 @@ fn human_revision(revision: &RevisionView, plan: Option<&PlanView>) -> String {
 }
 
 /// Names and values, lined up; empty ones are left out.
-fn facts(facts: &[(&str, String)]) -> String {
+pub(super) fn facts(facts: &[(&str, String)]) -> String {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
     let line = |(name, value): &(&str, String)| format!("{:width$}{value}\n", format!("{name}:"));
     facts.iter().filter(|(_, value)| !value.is_empty()).map(line).collect()

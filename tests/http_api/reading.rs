@@ -36,6 +36,17 @@ async fn one_deployment_config_tells_its_hooks_and_conditions() {
 }
 
 #[tokio::test]
+async fn a_version_tells_what_its_pods_look_like() {
+    let server = shop().await;
+    let version = server.json("/api/v1/deployments/shop/dev/web/history/1").await;
+    assert_eq!((&version["version"], &version["status"]), (&Value::from(1), &Value::from("Complete")));
+    assert_eq!(version["template"]["spec"]["containers"][0]["image"], "a");
+    let absent = server.get("/api/v1/deployments/shop/dev/web/history/9").await;
+    assert_eq!(absent.status(), StatusCode::NOT_FOUND);
+    assert_eq!(absent.json::<Value>().await.unwrap()["detail"], "unable to find the specified revision");
+}
+
+#[tokio::test]
 async fn the_history_has_openshifts_columns() {
     let server = shop().await;
     let rows = server.json("/api/v1/deployments/shop/dev/web/history").await;

@@ -12,7 +12,7 @@ use crate::server::query::Selection;
 use crate::server::state::ServerState;
 use crate::server::view::{
     ConfigDetail, ConfigView, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView, PodView,
-    RepositoryView, RevisionView, RunDetail, RunView, ServiceView, SinkView, WebhookCallView,
+    RepositoryView, RevisionView, RunDetail, RunView, ServiceView, SinkView, VersionDetail, WebhookCallView,
 };
 
 type Found<T> = Answer<Json<T>>;
@@ -87,6 +87,13 @@ pub(in crate::server) async fn history(
     Segments(segments): Segments<(String, String, String)>,
 ) -> Found<List<HistoryRow>> {
     state.query.history(&config_key(segments)).await.map(Json)
+}
+
+pub(in crate::server) async fn version(
+    State(state): State<ServerState>,
+    Segments((project, stage, name, version)): Segments<(String, String, String, u32)>,
+) -> Found<VersionDetail> {
+    state.query.version(&config_key((project, stage, name)), version).await.map(Json)
 }
 
 pub(in crate::server) async fn runs(

@@ -1,4 +1,4 @@
-//! One deployment config.
+//! One deployment config, and one version of it.
 
 use super::Query;
 use crate::clock::{Clock, SystemClock};
@@ -12,7 +12,7 @@ use crate::model::pod::references::{self, Objects};
 use crate::model::run::{DeploymentRun, Run};
 use crate::model::state::{ConfigState, ObjectState, Version};
 use crate::server::problem::{Answer, Problem};
-use crate::server::view::{ConfigDetail, ConfigView, Referred};
+use crate::server::view::{ConfigDetail, ConfigView, HistoryRow, Referred, VersionDetail};
 
 impl Query {
     /// Everything about one deployment config.
@@ -34,6 +34,18 @@ impl Query {
         };
         let referred = self.referred_to(&state).await?;
         Ok(ConfigDetail::new(config, &state, run.as_ref(), observed.as_ref(), &referred))
+    }
+
+    /// One version of a deployment config.
+    pub async fn version(&self, key: &ConfigKey, version: u32) -> Answer<VersionDetail> {
+        let state = self.config_state(key).await?;
+        let Some(run) = self.deployment(&key.deployment(version)).await? else {
+            let problem = Problem::not_found("unable to find the specified revision");
+            let target = state.object.target();
+            return Err(problem.hint(format!("`launchway history {target} -s {}` lists what there is", key.stage)));
+        };
+        let row = HistoryRow::from(&run).with_scalings(&self.all_events(&key.events()).await?);
+        Ok(VersionDetail::new(row, &run))
     }
 
     /// What is remembered of one.

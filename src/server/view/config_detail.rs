@@ -1,17 +1,19 @@
-//! Everything about one deployment config.
+//! Everything about one deployment config, and about one version of it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::condition::ConditionView;
 use super::deployer::is_there;
-use super::deployment::ConfigView;
+use super::deployment::{ConfigView, HistoryRow};
 use super::hook::HookView;
 use super::lint;
 use crate::engine::deployment::deployer::at_work;
 use crate::engine::deployment::observed::Observed;
 use crate::manifest::image_trigger::Streams;
 use crate::model::deployment_config::DeploymentConfigSpec;
+use crate::model::object::CONTENT;
 use crate::model::pod::references::Objects;
 use crate::model::run::DeploymentRun;
 use crate::model::state::ConfigState;
@@ -75,4 +77,27 @@ fn stalled<'a>(run: &'a DeploymentRun, state: &ConfigState, observed: Option<&Ob
     let settled = observed.is_some_and(|observed| is_there(run, state, observed));
     let told = Some(run.deployer.stalled.as_str()).filter(|stalled| !stalled.is_empty() && !settled);
     at_work(run).and(told)
+}
+
+/// A version of a deployment config with what its pods look like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionDetail {
+    /// It.
+    #[serde(flatten)]
+    pub row: HistoryRow,
+    /// What every pod of it looks like, without what is generated.
+    pub template: Value,
+}
+
+impl VersionDetail {
+    /// The version that a deployment brings, as the history tells it.
+    pub fn new(row: HistoryRow, run: &DeploymentRun) -> Self {
+        let content = generated::shown(&run.object.content.value());
+        let mut template = content.pointer("/spec/template").cloned().unwrap_or_default();
+        let annotations = template.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        // It is worked out from what Secrets hold, among others.
+        annotations.map(|annotations| annotations.shift_remove(CONTENT));
+        Self { row, template }
+    }
 }
