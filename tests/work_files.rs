@@ -164,6 +164,11 @@ fn what_is_asked_for_wrongly_changes_nothing() {
         (&["set", "deployment-hook", "dc/web", "--", "a"], 2, "you must specify one of --pre, --mid, or --post"),
         (&["set", "deployment-hook", "dc/web", "--pre"], 2, "you must specify a command"),
         (&["set", "deployment-hook", "dc/web", "--pre", "-e", "A", "--", "a"], 2, "write it as NAME=VALUE"),
+        (
+            &["set", "deployment-hook", "dc/web", "-f", "a/web.yaml", "--pre", "-e", "1A=b", "--", "a"],
+            2,
+            "`1A` must be",
+        ),
         (&["migrate", "deploymentconfig", "c.yaml"], 3, "cannot read `c.yaml`"),
     ] {
         refused(at, arguments, code, said);

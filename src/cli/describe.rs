@@ -10,7 +10,10 @@ use super::moment::age;
 use super::output::{Complaint, Exit, Outcome, Output, Table, colored, heading};
 use super::target::{self, ConfigName, Target, config_path};
 use crate::error::Failure;
-use crate::server::view::{ConfigView, HistoryRow, ImageTagView, List, PlanView, RevisionView, RunDetail, StepView};
+use crate::server::view::{
+    ConditionView, ConfigDetail, ConfigView, HistoryRow, HookView, ImageTagView, List, PlanView, RevisionView,
+    RunDetail, StepView,
+};
 
 /// Show everything about one thing
 #[derive(Debug, Args)]
@@ -42,15 +45,19 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
 }
 
 async fn describe_config(client: &Client, global: &Global, name: &str, output: &mut Output) -> Outcome<()> {
-    let config = ConfigName(name.to_owned()).find(client, global).await?;
-    let history: List<HistoryRow> = client.get(&format!("{}/history", config_path(&config)), &[]).await?;
+    let found = ConfigName(name.to_owned()).find(client, global).await;
+    let shown = |target: &str, version: u32| format!("rollout history {target} --revision {version}");
+    let found = target::or_its_version(found, name, client, global, shown).await?;
+    let detail: ConfigDetail = client.get(&config_path(&found), &[]).await?;
+    let history: List<HistoryRow> = client.get(&format!("{}/history", config_path(&found)), &[]).await?;
+    let config = &detail.config;
     let place = [("project", Some(&*config.project)), ("stage", Some(&*config.stage))];
     let mut controllers: List<ConfigView> = match config.controllers.is_empty() {
         true => List { items: Vec::new(), damaged: Vec::new() },
         false => client.get("deployments", &place).await?,
     };
     controllers.items.retain(|other| other.deployed_by.as_ref() == Some(&config.name));
-    output.show(&config, |config| human_config(config, &history, &controllers))
+    output.show(&detail, |detail| human_config(detail, &history, &controllers))
 }
 
 async fn describe_stream(client: &Client, global: &Global, name: &str, output: &mut Output) -> Outcome<()> {
@@ -75,40 +82,17 @@ async fn describe_revision(client: &Client, global: &Global, revision: &str, out
     output.show(&view, |view| human_revision(view, plan.as_ref()))
 }
 
-fn human_config(config: &ConfigView, history: &List<HistoryRow>, controllers: &List<ConfigView>) -> String {
-    let pods = match (config.ready, config.current) {
-        (Some(ready), Some(current)) => format!("{} wanted, {current} there, {ready} ready", config.desired),
-        _ => format!("{} wanted", config.desired),
-    };
-    let pods = match &config.scaled_by {
-        Some(by) => format!("{pods}; scaled by {by} until Git asks for another number"),
-        None => pods,
-    };
-    let serving = config
-        .serving
-        .as_ref()
-        .map_or("nothing".to_owned(), |version| format!("version {} of {}", version.version, short(&version.commit)));
-    let parts = config.traffic.iter().map(|part| format!("{} % for version {}", part.percent, part.version));
-    let kept = config.kept.iter().map(|kept| format!("version {} is kept until {}", kept.version, kept.until));
-    let serving = [serving].into_iter().chain(parts).chain(kept).collect::<Vec<_>>().join(", ");
-    let serving = unrecorded(config).map_or(serving.clone(), |there| format!("{there}; on record is {serving}"));
-    let mut text = facts(&[
-        ("Name", config.name.clone()),
-        ("Project", config.project.clone()),
-        ("Stage", config.stage.clone()),
-        ("Service", config.service.clone()),
-        ("Repository", config.repository.clone()),
-        ("Namespace", config.namespace.clone()),
-        ("Deployed by", config.deployed_by.as_ref().map(|leader| format!("dc/{leader}")).unwrap_or_default()),
-        ("Strategy", strategy(config)),
-        ("Triggers", if config.deployed_by.is_some() { String::new() } else { config.triggers.clone() }),
-        ("Images", images(config)),
-        ("Pods", pods),
-        ("Serving", serving),
-        ("Status", colored(&config.status)),
-    ]);
+fn human_config(detail: &ConfigDetail, history: &List<HistoryRow>, controllers: &List<ConfigView>) -> String {
+    let mut text = config_facts(detail);
     if !controllers.items.is_empty() {
         text.push_str(&format!("\n{}\n{}", heading("Controllers"), of_controllers(controllers)));
+    }
+    if !detail.conditions.is_empty() {
+        text.push_str(&format!("\n{}\n{}", heading("Conditions"), conditions(&detail.conditions)));
+    }
+    if !detail.warnings.is_empty() {
+        text.push_str(&format!("\n{}\n", heading("Warnings")));
+        text.extend(detail.warnings.iter().map(|warning| format!("  {warning}\n")));
     }
     text.push_str(&format!("\n{}\n", heading("Versions")));
     let mut table = Table::new(["REVISION", "STATUS", "CAUSE", "COMMIT", "AGE", "MESSAGE"]);
@@ -118,6 +102,80 @@ fn human_config(config: &ConfigView, history: &List<HistoryRow>, controllers: &L
         table.row([version, row.status.clone(), cause, short(&row.commit), age(&row.created_at), message]);
     }
     text + &table.render("None.")
+}
+
+fn config_facts(detail: &ConfigDetail) -> String {
+    let config = &detail.config;
+    let pods = match (config.ready, config.current) {
+        (Some(ready), Some(current)) => format!("{} wanted, {current} there, {ready} ready", config.desired),
+        _ => format!("{} wanted", config.desired),
+    };
+    let pods = match &config.scaled_by {
+        Some(by) => format!("{pods}; scaled by {by} until Git asks for another number"),
+        None => pods,
+    };
+    facts(&[
+        ("Name", config.name.clone()),
+        ("Project", config.project.clone()),
+        ("Stage", config.stage.clone()),
+        ("Service", config.service.clone()),
+        ("Repository", config.repository.clone()),
+        ("Namespace", config.namespace.clone()),
+        ("Deployed by", config.deployed_by.as_ref().map(|leader| format!("dc/{leader}")).unwrap_or_default()),
+        ("Strategy", [strategy(config)].into_iter().chain(detail.hooks.iter().map(hook)).collect()),
+        ("Triggers", if config.deployed_by.is_some() { String::new() } else { config.triggers.clone() }),
+        ("Images", images(config)),
+        ("Pods", pods),
+        ("Serving", serving(config)),
+        ("Status", colored(&config.status)),
+    ])
+}
+
+/// What answers, and in which parts.
+fn serving(config: &ConfigView) -> String {
+    let serving = config
+        .serving
+        .as_ref()
+        .map_or("nothing".to_owned(), |version| format!("version {} of {}", version.version, short(&version.commit)));
+    let parts = config.traffic.iter().map(|part| format!("{} % for version {}", part.percent, part.version));
+    let kept = config.kept.iter().map(|kept| format!("version {} is kept until {}", kept.version, kept.until));
+    let serving = [serving].into_iter().chain(parts).chain(kept).collect::<Vec<_>>().join(", ");
+    unrecorded(config).map_or(serving.clone(), |there| format!("{there}; on record is {serving}"))
+}
+
+/// A hook below its strategy, in the words of `oc describe`.
+fn hook(hook: &HookView) -> String {
+    let point = match hook.point.as_str() {
+        "pre" => "Pre-deployment",
+        "mid" => "Mid-deployment",
+        "post" => "Post-deployment",
+        other => other,
+    };
+    let kind = if hook.kind == "pod" { "pod type" } else { "tag images" };
+    let tags = hook.tags.iter().map(|tag| format!("container {} to {}", tag.container, tag.to));
+    // A script of several lines is told on one.
+    let command = hook.command.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let more = facts(&[
+        ("Container", hook.container.clone()),
+        ("Image", hook.image.clone().unwrap_or_default()),
+        ("Command", command),
+        ("Env", hook.environment.join(", ")),
+        ("Volumes", hook.volumes.join(", ")),
+        ("Tag", tags.collect::<Vec<_>>().join(", ")),
+        ("Timeout", hook.timeout_seconds.map(|seconds| format!("{seconds}s")).unwrap_or_default()),
+        ("Retries", hook.retries.map(|retries| retries.to_string()).unwrap_or_default()),
+    ]);
+    let lines: String = more.lines().map(|line| format!("\n    {line}")).collect();
+    format!("\n  {point} hook ({kind}, failure policy: {}):{lines}", hook.failure_policy)
+}
+
+fn conditions(conditions: &[ConditionView]) -> String {
+    let mut table = Table::new(["TYPE", "STATUS", "REASON", "MESSAGE"]);
+    for condition in conditions {
+        let ConditionView { kind, status, reason, message } = condition.clone();
+        table.row([kind, status, reason.unwrap_or_default(), message]);
+    }
+    table.render("None.")
 }
 
 /// The replication controllers that a deployment config deploys.
@@ -225,8 +283,42 @@ fn human_revision(revision: &RevisionView, plan: Option<&PlanView>) -> String {
 }
 
 /// Names and values, lined up; empty ones are left out.
-fn facts(facts: &[(&str, String)]) -> String {
+pub(super) fn facts(facts: &[(&str, String)]) -> String {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
     let line = |(name, value): &(&str, String)| format!("{:width$}{value}\n", format!("{name}:"));
     facts.iter().filter(|(_, value)| !value.is_empty()).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::view::TagView;
+
+    #[test]
+    fn a_hook_is_told_as_upstream_tells_it() {
+        let pod = HookView {
+            point: "pre".into(),
+            kind: "pod".into(),
+            failure_policy: "Retry".into(),
+            container: "web".into(),
+            command: vec!["sh".into(), "-c".into(), "a\nb".into()],
+            environment: vec!["A".into(), "B".into()],
+            ..HookView::default()
+        };
+        assert_eq!(
+            hook(&pod),
+            "\n  Pre-deployment hook (pod type, failure policy: Retry):\n    Container: web\n    Command:   sh -c a b\n    Env:       A, B"
+        );
+        let tags = HookView {
+            point: "analysis-2".into(),
+            kind: "tagImages".into(),
+            failure_policy: "Abort".into(),
+            tags: vec![TagView { container: "web".into(), to: "app:live".into() }],
+            ..HookView::default()
+        };
+        assert_eq!(
+            hook(&tags),
+            "\n  analysis-2 hook (tag images, failure policy: Abort):\n    Tag:       container web to app:live"
+        );
+    }
 }

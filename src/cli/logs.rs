@@ -15,7 +15,8 @@ use crate::error::Failure;
 /// Of a deployment config: the version that serves, and the one that was attempted last if that is another.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway logs dc/web -s dev -f\n  launchway logs dc/web --since 5m --timestamps\n  launchway logs dc/web --previous\n  launchway logs pod/web-3-1 --tail 20\n  launchway logs run/shop/dev/web-3"
+    disable_version_flag = true,
+    after_help = "Examples:\n  launchway logs dc/web -s dev -f\n  launchway logs dc/web --since 5m --timestamps\n  launchway logs dc/web --previous\n  launchway logs dc/web --version 3\n  launchway logs pod/web-3-1 --tail 20\n  launchway logs run/shop/dev/web-3"
 )]
 pub(super) struct Arguments {
     /// Whose: dc/NAME, pod/NAME or run/ID
@@ -42,6 +43,9 @@ pub(super) struct Arguments {
     /// Of a deployment config the version before; of a pod what its containers printed before they were started again
     #[arg(short, long, conflicts_with = "all")]
     previous: bool,
+    /// Of a deployment config this version
+    #[arg(long, value_name = "N", conflicts_with_all = ["all", "previous"])]
+    version: Option<u32>,
     /// Of a deployment config all versions whose pods are kept
     #[arg(long)]
     all: bool,
@@ -72,6 +76,12 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
             return Err(Complaint::usage(failure.hint("`launchway describe revision/REV` names its runs")));
         }
     };
+    // As with `oc`, 0 means what is shown anyhow.
+    let version = arguments.version.filter(|version| *version > 0);
+    if version.is_some() && !matches!(arguments.target, Target::Config(_)) {
+        let failure = Failure::stalled("only a deployment config has versions");
+        return Err(Complaint::usage(failure.hint("name it as `dc/NAME`")));
+    }
     let repository = match &arguments.target {
         // A run's name says whose it is.
         Target::Run(_) => global.repository.clone(),
@@ -80,6 +90,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let number = |number: Option<u64>| number.map(|number| number.to_string());
     let (bytes, tail, since) = (number(arguments.bytes), number(arguments.tail), number(arguments.since));
     let since_time = arguments.since_time.map(|time| time.to_string());
+    let version = version.map(|version| version.to_string());
     let is = |flag: bool| flag.then_some("true");
     let parameters = [
         (kind, Some(name.as_str())),
@@ -92,6 +103,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         ("sinceTime", since_time.as_deref()),
         ("timestamps", is(arguments.timestamps)),
         ("previous", is(arguments.previous)),
+        ("version", version.as_deref()),
         ("all", is(arguments.all)),
         ("follow", is(arguments.follow)),
     ];

@@ -56,11 +56,11 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use crate::error::Context;
+use crate::error::{Context, Failure};
 use crate::runtime::local;
 use crate::telemetry;
 use arguments::{Arguments, Global, Verb};
-use output::{Exit, Outcome, Output, complain};
+use output::{Complaint, Exit, Format, Outcome, Output, complain};
 
 /// Runs the program: a command, or one of the runtime's own small processes.
 pub fn run() -> ExitCode {
@@ -92,6 +92,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
 }
 
 fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
+    refuse_names(verb, output.format())?;
     match verb {
         Verb::Demo(arguments) => wait(demo::run(arguments, output)),
         Verb::Up(arguments) => serve(up::run(arguments, global, output), TOLD_OTHERWISE),
@@ -131,6 +132,15 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
         Verb::Completion(arguments) => completion::run(arguments, output),
         Verb::Man(arguments) => man::run(arguments, output),
     }
+}
+
+/// A script that wants a name must not take anything else for one.
+fn refuse_names(verb: &Verb, format: Format) -> Outcome<()> {
+    let says_name = matches!(verb, Verb::Rollout(arguments) if arguments.says_name());
+    if format != Format::Name || says_name {
+        return Ok(());
+    }
+    Err(Complaint::usage(Failure::stalled("`-o name` is for `rollout latest` alone").hint("use human, json or yaml")))
 }
 
 /// What is logged by daemons whose story people read: what is wrong in launchway itself, because all else is told there.

@@ -84,6 +84,8 @@ pub enum Format {
     Json,
     /// The same as YAML.
     Yaml,
+    /// What it is about alone, where a verb can say that.
+    Name,
 }
 
 /// Where a verb prints to.
@@ -141,7 +143,7 @@ impl Output {
     /// If nobody reads any more.
     pub fn show<T: Serialize>(&mut self, value: &T, human: impl FnOnce(&T) -> String) -> Outcome<()> {
         let text = match self.format {
-            Format::Human => shown(&human(value)).into_owned(),
+            Format::Human | Format::Name => shown(&human(value)).into_owned(),
             Format::Json => shown_json(&serde_json::to_string_pretty(value).map_err(unprintable)?) + "\n",
             Format::Yaml => yaml(value)?,
         };
@@ -199,7 +201,7 @@ pub(super) fn written(result: io::Result<()>) -> Outcome<()> {
 }
 
 /// What YAML would leave as it is in plain text, JSON escapes, which is YAML as well.
-fn yaml(value: &impl Serialize) -> Outcome<String> {
+pub(super) fn yaml(value: &impl Serialize) -> Outcome<String> {
     let yaml = serde_yaml::to_string(value).map_err(unprintable)?;
     match shown(&yaml) == yaml {
         true => Ok(yaml),

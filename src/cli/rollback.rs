@@ -147,7 +147,9 @@ fn from_file(path: &Path) -> Outcome<Vec<RollbackRequest>> {
 async fn one_stage(rollbacks: &[RollbackRequest], client: &Client, global: &Global) -> Outcome<(String, String)> {
     let mut place: Option<(String, String)> = None;
     for request in rollbacks {
-        let found = ConfigName(request.id.clone()).find(client, global).await?;
+        let found = ConfigName(request.id.clone()).find(client, global).await;
+        let back = |target: &str, version: u32| format!("rollback {target} --to-version {version}");
+        let found = target::or_its_version(found, &request.id, client, global, back).await?;
         let here = (found.project, found.stage);
         if let Some(other) = place.replace(here.clone()).filter(|other| *other != here) {
             let message = format!(

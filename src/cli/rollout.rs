@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use super::arguments::Global;
 use super::client::Client;
-use super::output::{Complaint, Exit, Outcome, Output, Table};
+use super::describe::facts;
+use super::get::short;
+use super::output::{Complaint, Exit, Format, Outcome, Output, Table, colored, heading, yaml};
 use super::place::{self, Place};
-use super::target::{ConfigName, config_path};
+use super::target::{self, ConfigName, config_path};
 use crate::control::commands::Done;
 use crate::error::Failure;
-use crate::server::api::act::UndoRequest;
-use crate::server::view::{ConfigView, HistoryRow, List, RunDetail};
+use crate::server::api::act::{LatestRequest, UndoRequest};
+use crate::server::view::{ConfigView, HistoryRow, List, RunDetail, VersionDetail};
 
 /// How often `status` asks.
 const PERIOD: Duration = Duration::from_millis(300);
@@ -32,7 +34,7 @@ pub(super) struct Arguments {
 enum Verb {
     /// Deploy what is declared now, also if nothing changed
     #[command(
-        after_help = "Examples:\n  launchway rollout latest dc/web -s dev\n  launchway rollout latest --again dc/web"
+        after_help = "Examples:\n  launchway rollout latest dc/web -s dev\n  launchway rollout latest --again dc/web\n  launchway rollout latest dc/web --dry-run\n  launchway rollout latest dc/web -o name"
     )]
     Latest {
         #[command(flatten)]
@@ -41,6 +43,8 @@ enum Verb {
         /// image triggers bring none
         #[arg(long)]
         again: bool,
+        #[command(flatten)]
+        dry_run: DryRun,
     },
     /// Wait for the latest deployment and say how it ended
     #[command(after_help = "Example:\n  launchway rollout status dc/web -s production")]
@@ -50,10 +54,21 @@ enum Verb {
         /// Say how far it is, and do not wait
         #[arg(long)]
         no_watch: bool,
+        /// Of this version [default: the latest]
+        #[arg(long, value_name = "VERSION")]
+        revision: Option<u32>,
     },
-    /// List the versions: REVISION, STATUS, CAUSE
-    #[command(after_help = "Example:\n  launchway rollout history dc/web -s dev")]
-    History(Config),
+    /// List the versions: REVISION, STATUS, CAUSE; or show one, with what its pods look like
+    #[command(
+        after_help = "Examples:\n  launchway rollout history dc/web -s dev\n  launchway rollout history dc/web --revision 3"
+    )]
+    History {
+        #[command(flatten)]
+        config: Config,
+        /// Only this version
+        #[arg(long, value_name = "VERSION")]
+        revision: Option<u32>,
+    },
     /// End the deployment or the task that is under way
     #[command(after_help = "Example:\n  launchway rollout cancel dc/web -s dev")]
     Cancel(Config),
@@ -70,13 +85,17 @@ enum Verb {
     #[command(after_help = "Example:\n  launchway rollout retry dc/web -s dev")]
     Retry(Config),
     /// Deploy what an earlier version was
-    #[command(after_help = "Example:\n  launchway rollout undo dc/web -s production --to-revision 3")]
+    #[command(
+        after_help = "Examples:\n  launchway rollout undo dc/web -s production --to-revision 3\n  launchway rollout undo dc/web --dry-run"
+    )]
     Undo {
         #[command(flatten)]
         config: Config,
         /// The version to go back to [default: the last complete one before]
         #[arg(long, value_name = "VERSION")]
         to_revision: Option<u32>,
+        #[command(flatten)]
+        dry_run: DryRun,
     },
 }
 
@@ -87,20 +106,66 @@ struct Config {
     name: ConfigName,
 }
 
+#[derive(Debug, Args)]
+struct DryRun {
+    /// Only say what that would do; `client` and `server` are the same here
+    #[arg(
+        long,
+        value_name = "WHERE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "client",
+        default_value = "none",
+        hide_default_value = true
+    )]
+    dry_run: Where,
+}
+
+/// What `kubectl` and `oc` take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Where {
+    /// Do it
+    None,
+    /// Only say it
+    Client,
+    /// Only say it
+    Server,
+}
+
+impl DryRun {
+    fn is_asked(&self) -> bool {
+        self.dry_run != Where::None
+    }
+}
+
+impl Arguments {
+    /// Whether it says a name where that is all that is wanted.
+    pub(super) fn says_name(&self) -> bool {
+        matches!(self.verb, Verb::Latest { .. })
+    }
+}
+
+/// As with `oc`, version 0 is the one that is meant anyhow.
+fn named(version: Option<u32>) -> Option<u32> {
+    version.filter(|version| *version > 0)
+}
+
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
     match &arguments.verb {
-        Verb::Latest { config, again: _as_always } => act(config, "latest", &json!({}), global, output).await,
+        Verb::Latest { config, again: _as_always, dry_run } => latest(config, dry_run, global, output).await,
         Verb::Cancel(config) => cancel(config, global, output).await,
         Verb::Pause(config) => act(config, "pause", &json!({}), global, output).await,
         Verb::Resume(config) => act(config, "resume", &json!({}), global, output).await,
         Verb::Promote(config) => act(config, "promote", &json!({}), global, output).await,
         Verb::Retry(config) => act(config, "retry", &json!({}), global, output).await,
-        Verb::Undo { config, to_revision } => {
-            let request = json!(UndoRequest { to_version: *to_revision });
-            act(config, "undo", &request, global, output).await
+        Verb::Undo { config, to_revision, dry_run } => {
+            let request = UndoRequest { to_version: named(*to_revision), dry_run: dry_run.is_asked() };
+            act(config, "undo", &json!(request), global, output).await
         }
-        Verb::History(config) => history(config, global, output).await,
-        Verb::Status { config, no_watch } => status(config, *no_watch, global, output).await,
+        Verb::History { config, revision } => history(config, named(*revision), global, output).await,
+        Verb::Status { config, no_watch, revision } => {
+            status(config, named(*revision), *no_watch, global, output).await
+        }
     }
 }
 
@@ -112,14 +177,46 @@ async fn act(
     output: &mut Output,
 ) -> Outcome {
     let client = Client::to_act(global).await?;
-    let found = config.name.find(&client, global).await?;
+    let to_it = |target: &str, version: u32| match action {
+        "undo" => format!("rollout undo {target} --to-revision {version}"),
+        action => format!("rollout {action} {target}"),
+    };
+    let found = config.find(&client, global, to_it).await?;
     ask(&client, &format!("{}/{action}", config_path(&found)), request, output).await
+}
+
+async fn latest(config: &Config, dry_run: &DryRun, global: &Global, output: &mut Output) -> Outcome {
+    let client = Client::to_act(global).await?;
+    let found = config.find(&client, global, |target, _| format!("rollout latest {target}")).await?;
+    let request = LatestRequest { dry_run: dry_run.is_asked() };
+    let path = format!("{}/latest", config_path(&found));
+    if output.format() != Format::Name {
+        return ask(&client, &path, &json!(request), output).await;
+    }
+    let _done: Done = client.post(&path, &request).await?;
+    output.line(title(&found))?;
+    Ok(Exit::Good)
+}
+
+impl Config {
+    /// The deployment config; for who names a version of one, `command` says the same of that.
+    async fn find(
+        &self,
+        client: &Client,
+        global: &Global,
+        command: impl Fn(&str, u32) -> String,
+    ) -> Outcome<ConfigView> {
+        let found = self.name.find(client, global).await;
+        target::or_its_version(found, &self.name.0, client, global, command).await
+    }
 }
 
 /// Also of what was never deployed, because a task comes before that.
 async fn cancel(config: &Config, global: &Global, output: &mut Output) -> Outcome {
     let (client, name) = (Client::to_act(global).await?, &config.name.0);
-    let Place { project, stage, .. } = place::of_delivered(name, &client, global).await?;
+    let found = place::of_delivered(name, &client, global).await;
+    let command = |target: &str, _| format!("rollout cancel {target}");
+    let Place { project, stage, .. } = target::or_its_version(found, name, &client, global, command).await?;
     ask(&client, &format!("deployments/{project}/{stage}/{name}/cancel"), &json!({}), output).await
 }
 
@@ -137,10 +234,18 @@ fn is_deployment(config: &ConfigView) -> bool {
     config.kind == "Deployment"
 }
 
-async fn history(config: &Config, global: &Global, output: &mut Output) -> Outcome {
+async fn history(config: &Config, revision: Option<u32>, global: &Global, output: &mut Output) -> Outcome {
     let client = Client::to_read(global).await?;
-    let found = config.name.find(&client, global).await?;
-    let rows: List<HistoryRow> = client.get(&format!("{}/history", config_path(&found)), &[]).await?;
+    let shown = |target: &str, version: u32| format!("rollout history {target} --revision {version}");
+    let found = config.find(&client, global, shown).await?;
+    let path = format!("{}/history", config_path(&found));
+    if let Some(version) = revision {
+        let detail: VersionDetail = client.get(&format!("{path}/{version}"), &[]).await?;
+        let template = yaml(&detail.template)?;
+        output.show(&detail, |detail| one_version(&found, detail, &template))?;
+        return Ok(Exit::Good);
+    }
+    let rows: List<HistoryRow> = client.get(&path, &[]).await?;
     output.show(&rows, |rows| {
         let mut table = Table::new(["REVISION", "STATUS", "CAUSE"]);
         for row in &rows.items {
@@ -151,20 +256,32 @@ async fn history(config: &Config, global: &Global, output: &mut Output) -> Outco
     Ok(Exit::Good)
 }
 
-async fn status(config: &Config, no_watch: bool, global: &Global, output: &mut Output) -> Outcome {
+/// A version with what its pods look like.
+fn one_version(config: &ConfigView, detail: &VersionDetail, template: &str) -> String {
+    let row = &detail.row;
+    let told = facts(&[
+        ("Status", colored(&row.status)),
+        ("Cause", row.cause.clone()),
+        ("Commit", short(&row.commit)),
+        ("Message", row.message.clone()),
+    ]);
+    format!("{} with revision #{}\n{told}\n{}\n{template}", title(config), row.version, heading("Pod template"))
+}
+
+async fn status(
+    config: &Config,
+    revision: Option<u32>,
+    no_watch: bool,
+    global: &Global,
+    output: &mut Output,
+) -> Outcome {
     let client = Client::to_read(global).await?;
-    let found = config.name.find(&client, global).await?;
-    let Some(version) = found.attempted.as_ref().or(found.serving.as_ref()) else {
-        let failure = Failure::waiting(format!("{} is waiting on its first deployment", title(&found)));
-        let hint = format!("`launchway why {}` says for what", found.target());
-        return Err(Complaint::failed(failure.hint(hint)));
+    let of_it = |target: &str, version: u32| format!("rollout status {target} --revision {version}");
+    let found = config.find(&client, global, of_it).await?;
+    let path = match revision {
+        Some(version) => format!("runs/{}", of_version(&client, &found, version).await?),
+        None => format!("runs/{}", of_latest(&found)?),
     };
-    if found.status == "Down" {
-        let failure = Failure::stalled(format!("{} does not run: its repository is down", title(&found)));
-        let hint = format!("`launchway sync {} --up` brings it back", found.repository);
-        return Err(Complaint::failed(failure.hint(hint)));
-    }
-    let path = format!("runs/{}", version.run);
     let mut said = String::new();
     loop {
         let detail: RunDetail = client.get(&path, &[]).await?;
@@ -181,6 +298,27 @@ async fn status(config: &Config, no_watch: bool, global: &Global, output: &mut O
         }
         tokio::time::sleep(PERIOD).await;
     }
+}
+
+/// The run of a version that is known.
+async fn of_version(client: &Client, config: &ConfigView, version: u32) -> Outcome<String> {
+    let detail: VersionDetail = client.get(&format!("{}/history/{version}", config_path(config)), &[]).await?;
+    Ok(detail.row.run)
+}
+
+/// The run of the version that was attempted last.
+fn of_latest(config: &ConfigView) -> Outcome<&str> {
+    let Some(version) = config.attempted.as_ref().or(config.serving.as_ref()) else {
+        let failure = Failure::waiting(format!("{} is waiting on its first deployment", title(config)));
+        let hint = format!("`launchway why {}` says for what", config.target());
+        return Err(Complaint::failed(failure.hint(hint)));
+    };
+    if config.status == "Down" {
+        let failure = Failure::stalled(format!("{} does not run: its repository is down", title(config)));
+        let hint = format!("`launchway sync {} --up` brings it back", config.repository);
+        return Err(Complaint::failed(failure.hint(hint)));
+    }
+    Ok(&version.run)
 }
 
 /// What `oc` and `kubectl` speak of: the former of the version's replication controller.

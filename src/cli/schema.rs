@@ -23,7 +23,7 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Outcome {
         ))
     })?;
     match output.format() {
-        Format::Human | Format::Json => output.line(format!("{schema:#}"))?,
+        Format::Human | Format::Name | Format::Json => output.line(format!("{schema:#}"))?,
         Format::Yaml => output.show(&schema, |_| String::new())?,
     }
     Ok(Exit::Good)

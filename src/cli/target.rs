@@ -3,7 +3,7 @@
 use super::arguments::Global;
 use super::client::Client;
 use super::here;
-use super::output::{Complaint, Outcome};
+use super::output::{Complaint, Exit, Outcome};
 use crate::error::Failure;
 use crate::model::ids::RepositoryName;
 use crate::model::object::CONFIG_WORDS;
@@ -95,6 +95,38 @@ fn without_environments(mut found: Vec<ConfigView>) -> Vec<ConfigView> {
     found
 }
 
+/// What was sought under a name; where nothing has it and it is a version's, as OpenShift names its replication controllers, with
+/// the command that says the same of the deployment config.
+pub(super) async fn or_its_version<T>(
+    found: Outcome<T>,
+    name: &str,
+    client: &Client,
+    global: &Global,
+    command: impl Fn(&str, u32) -> String,
+) -> Outcome<T> {
+    let (complaint, config, version) = match (found, numbered(name)) {
+        (Err(complaint), Some((config, version))) if complaint.exit == Exit::Failed => (complaint, config, version),
+        (found, _) => return found,
+    };
+    match ConfigName(config.to_owned()).find(client, global).await {
+        Ok(config) if (1..=config.latest_version).contains(&version) => {
+            let (target, stage) = (config.target(), &config.stage);
+            let hint = format!(
+                "`{name}` is version {version} of {target}: `launchway {} -s {stage}`",
+                command(&target, version)
+            );
+            Err(Complaint { failure: complaint.failure.hint(hint), ..complaint })
+        }
+        _ => Err(complaint),
+    }
+}
+
+/// A name and the number at its end.
+fn numbered(name: &str) -> Option<(&str, u32)> {
+    let (config, number) = name.rsplit_once('-')?;
+    Some((config, number.parse().ok()?)).filter(|(config, _)| !config.is_empty())
+}
+
 /// How a deployment config is chosen among several of its name.
 pub(super) fn place(config: &ConfigView) -> String {
     format!("-r {} -s {}", config.repository, config.stage)
@@ -163,7 +195,6 @@ pub(super) fn only<T>(mut found: Vec<T>, what: &str, choice: impl Fn(&T) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::output::Exit;
 
     #[test]
     fn a_bare_name_is_a_deployment_config() {
@@ -182,6 +213,19 @@ mod tests {
             assert_eq!(text.parse().ok(), target, "{text}");
         }
         assert!("run/x".parse::<ConfigName>().is_err());
+    }
+
+    #[test]
+    fn the_name_of_a_version_ends_in_its_number() {
+        for (name, expected) in [
+            ("web-7", Some(("web", 7))),
+            ("shop-web-12", Some(("shop-web", 12))),
+            ("web", None),
+            ("web-x", None),
+            ("-7", None),
+        ] {
+            assert_eq!(numbered(name), expected, "{name}");
+        }
     }
 
     #[test]

@@ -3,16 +3,18 @@
 //! Source of fields, defaults and words: `apps.openshift.io/v1`; of the hooks: the proposal "post-deployment hooks".
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::pod::{EnvFrom, EnvVar, PodTemplate, Resources, Scalar};
+use super::pod::{EnvVar, PodTemplate, Resources, Scalar};
 use super::trial::{AbParams, BlueGreenParams, CanaryParams, CanaryStep, DEFAULT_KEEP};
 
 mod asked;
+mod hook;
+
+pub use hook::{ExecNewPod, FailurePolicy, HookPoint, LifecycleHook, TagImage};
 
 /// The most pods of one deployment config: what one machine was measured with, and a number that is rather mistyped beyond.
 pub const MOST_REPLICAS: u32 = 1000;
@@ -239,100 +241,6 @@ pub struct CustomParams {
     pub command: Vec<String>,
 }
 
-/// `LifecycleHook`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct LifecycleHook {
-    /// What its failure means.
-    pub failure_policy: FailurePolicy,
-    /// The command.
-    pub exec_new_pod: Option<ExecNewPod>,
-    /// The images that get a tag; instead of a command.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tag_images: Vec<TagImage>,
-    /// Seconds one attempt may take (an extension).
-    pub timeout_seconds: Option<u64>,
-    /// How often it is run again under `Retry`; without it until the deadline (an extension).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retries: Option<u32>,
-    /// What it runs, instead of the container's image (an extension).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub image: Option<String>,
-    /// Its limits and requests, instead of the container's (an extension).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resources: Option<Resources>,
-    /// Sets of variables beside those of the container (an extension).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub env_from: Vec<EnvFrom>,
-}
-
-/// `LifecycleHookFailurePolicy`; the proposal's `Continue` is read as `Ignore`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FailurePolicy {
-    /// Run it again, with growing pauses, until the deadline.
-    Retry,
-    /// The deployment fails.
-    #[default]
-    Abort,
-    /// The deployment goes on.
-    #[serde(alias = "Continue")]
-    Ignore,
-}
-
-/// `ExecNewPodHook`: a command in a pod of its own, made from a container of the template.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ExecNewPod {
-    /// The command, not run by a shell.
-    pub command: Vec<String>,
-    /// Added to the container's variables; wins by name.
-    pub env: Vec<EnvVar>,
-    /// The container whose image and settings are taken.
-    pub container_name: String,
-    /// Volumes of the template to mount.
-    pub volumes: Vec<String>,
-}
-
-/// `TagImageHook`: the image of a container of the template gets a tag.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct TagImage {
-    /// The container.
-    pub container_name: String,
-    /// The tag.
-    pub to: ImageReference,
-}
-
-/// Where in a deployment a lifecycle hook stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum HookPoint {
-    /// Before the strategy.
-    Pre,
-    /// The strategy, or the beginning of it: no hook, but the user's own deployer.
-    Deployer,
-    /// After this step of a canary, from 1; after the only one of blue/green, if 0.
-    Analysis(u16),
-    /// Inside the strategy.
-    Mid,
-    /// After the strategy.
-    Post,
-}
-
-/// The point's word in statuses and pod names.
-impl fmt::Display for HookPoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HookPoint::Pre => f.write_str("pre"),
-            HookPoint::Deployer => f.write_str("deployer"),
-            HookPoint::Analysis(0) => f.write_str("analysis"),
-            HookPoint::Analysis(step) => write!(f, "analysis-{step}"),
-            HookPoint::Mid => f.write_str("mid"),
-            HookPoint::Post => f.write_str("post"),
-        }
-    }
-}
-
 /// Upstream's default for `timeoutSeconds` of both strategies.
 pub const DEFAULT_STRATEGY_TIMEOUT: Duration = Duration::from_secs(600);
 /// Upstream's default for `activeDeadlineSeconds`: six hours.
@@ -435,12 +343,18 @@ impl Strategy {
         hook.as_ref()
     }
 
-    /// How many hooks it has; a deployer of the user's own counts as one.
-    pub fn hooks(&self) -> usize {
+    /// The points of it at which something runs, in order.
+    pub fn points(&self) -> impl Iterator<Item = HookPoint> {
         let steps = self.canary_params.as_ref().map_or(0, |params| params.steps.len());
         let analyses = (0..=u16::try_from(steps).unwrap_or(u16::MAX)).map(HookPoint::Analysis);
-        let points = analyses.chain([HookPoint::Pre, HookPoint::Deployer, HookPoint::Mid, HookPoint::Post]);
-        points.filter(|point| self.runs_at(*point)).count()
+        let before = [HookPoint::Pre, HookPoint::Deployer].into_iter();
+        let all = before.chain(analyses).chain([HookPoint::Mid, HookPoint::Post]);
+        all.filter(move |point| self.runs_at(*point))
+    }
+
+    /// How many hooks it has; a deployer of the user's own counts as one.
+    pub fn hooks(&self) -> usize {
+        self.points().count()
     }
 
     /// A step of the canary, from 1.

@@ -58,11 +58,34 @@ pub(super) fn hidden(mut difference: Difference) -> Difference {
     difference
 }
 
+/// The content as people may see it: in the place of each generated value it says that this is one.
+pub fn shown(content: &Value) -> Value {
+    let Some(mut shown) = sealed(content) else { return content.clone() };
+    hide(&mut shown, "(generated)");
+    shown
+}
+
 fn hide(value: &mut Value, shown: &str) {
     match value {
         Value::String(_) if is_sealed(value) => *value = shown.into(),
         Value::Array(items) => items.iter_mut().for_each(|item| hide(item, shown)),
         Value::Object(map) => map.values_mut().for_each(|value| hide(value, shown)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_generated_is_not_shown() {
+        let mut content = marking("/env/0/value");
+        content["env"] = json!([{"name": "A", "value": "hunter2"}, {"name": "B", "value": "1"}]);
+        let found = shown(&content);
+        assert_eq!(found["env"], json!([{"name": "A", "value": "(generated)"}, {"name": "B", "value": "1"}]));
+        assert!(!found.to_string().contains(GENERATED));
     }
 }

@@ -1,5 +1,6 @@
 //! Reads from the store and the runtime what a view is made from.
 
+mod configs;
 mod deployer;
 mod events;
 mod facts;
@@ -180,14 +181,6 @@ impl Query {
         Ok(self.config_views(&states.found).await?.beside(&states.damaged))
     }
 
-    /// One deployment config.
-    pub async fn config(&self, key: &ConfigKey) -> Answer<ConfigView> {
-        let state = self.store.config(key).await?;
-        let state = state.ok_or_else(|| Problem::not_found(format!("there is no deployment config `{key}`")))?;
-        let views = self.config_views(&[state.value]).await?;
-        views.items.into_iter().next().ok_or_else(|| Problem::not_found(format!("`{key}` is gone")))
-    }
-
     /// The versions of a deployment config, oldest first.
     pub async fn history(&self, key: &ConfigKey) -> Answer<List<HistoryRow>> {
         let filter = RunFilter {
@@ -306,9 +299,8 @@ impl Query {
     /// The pods of a deployment config's versions.
     pub async fn replicas(&self, key: &ConfigKey) -> Answer<Vec<ObservedPod>> {
         let runtime = self.runtime()?;
-        let state = self.store.config(key).await?;
-        let state = state.ok_or_else(|| Problem::not_found(format!("there is no deployment config `{key}`")))?;
-        Ok(runtime.observe_config(&state.value.destination.namespace, key).await?)
+        let state = self.config_state(key).await?;
+        Ok(runtime.observe_config(&state.destination.namespace, key).await?)
     }
 
     /// The services of the chosen stages.
@@ -375,11 +367,8 @@ impl Query {
         let mut items = Vec::new();
         for state in states {
             let view = ConfigView::from(state).with_repository(down.contains(&state.repository));
-            items.push(match &self.runtime {
-                Some(runtime) => {
-                    let pods = runtime.observe_config(&state.destination.namespace, &state.key).await?;
-                    view.with_pods(&pods, state)
-                }
+            items.push(match self.pods_of(state).await? {
+                Some(pods) => view.with_pods(&pods, state),
                 None => view,
             });
         }

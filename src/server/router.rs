@@ -83,6 +83,7 @@ fn reading() -> Router<ServerState> {
         .route("/api/v1/deployments", get(read::deployments))
         .route("/api/v1/deployments/{project}/{stage}/{name}", get(read::deployment))
         .route("/api/v1/deployments/{project}/{stage}/{name}/history", get(read::history))
+        .route("/api/v1/deployments/{project}/{stage}/{name}/history/{version}", get(read::version))
         .route("/api/v1/runs", get(read::runs))
         .route("/api/v1/runs/{*id}", get(read::run))
         .route("/api/v1/events", get(read::events))

@@ -201,6 +201,72 @@ fn everything_about_one_thing_is_described() {
 }
 
 #[test]
+fn a_deployment_config_is_described_with_its_hooks_and_what_may_not_be_meant_so() {
+    let world = World::new(&[]);
+    world.start();
+    let hooked = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "true"))
+        .replace("containerName: main", "containerName: main, env: [{name: TOKEN, value: hunter2}]");
+    let follows = sleeper("web", &hooked, "1").replace(
+        "  template:",
+        "  triggers: [{type: ConfigChange}, {type: ImageChange, imageChangeParams: {automatic: true, containerNames: [main], \
+         from: {kind: ImageStreamTag, name: 'app:live'}}}]\n  template:",
+    );
+    world.deploy(&[("web.yaml", &follows)], "success");
+    let told = world.tell(&["describe", "dc/web"]);
+    let hook = "Strategy:    Recreate\n  Pre-deployment hook (pod type, failure policy: Abort):\n    Container: main\n    \
+                Command:   sh -c true\n    Env:       TOKEN\n";
+    assert!(told.contains(hook) && !told.contains("hunter2"), "{told}");
+    let conditions =
+        ["Conditions", "Available     True", "NewReplicationControllerAvailable", "\"web-1\" successfully"];
+    assert!(conditions.iter().all(|words| told.contains(words)), "{told}");
+    let warnings = ["Warnings", "no container has a readiness probe", "follows `app:live`"];
+    assert!(warnings.iter().all(|words| told.contains(words)), "{told}");
+    assert_eq!(world.json(&["describe", "dc/web"])["hooks"][0]["environment"], serde_json::json!(["TOKEN"]));
+}
+
+#[test]
+fn versions_are_asked_for_as_openshifts_users_do() {
+    let world = deployed();
+    world.deploy(&[("web.yaml", &web("2"))], "success");
+    let first = world.tell(&["rollout", "history", "dc/web", "--revision=1"]);
+    let shown = ["openshift.io/web with revision #1\n", "Cause:", "config change", "Pod template\n", "value: '1'"];
+    assert!(shown.iter().all(|words| first.contains(words)), "{first}");
+    let absent = "unable to find the specified revision";
+    assert_refused(&world, &["rollout", "history", "dc/web", "--revision=9"], 1, &[absent, "launchway history dc/web"]);
+    let told = world.tell(&["rollout", "status", "dc/web", "--revision=1"]);
+    assert!(told.contains("replication controller \"web-1\" successfully rolled out"), "{told}");
+    assert_refused(&world, &["rollout", "status", "dc/web", "--revision=9"], 1, &[absent]);
+    world.tell(&["logs", "dc/web", "--version=2"]);
+    assert_refused(&world, &["logs", "dc/web", "--version=9"], 1, &["no pod of version 9 is kept", "--all"]);
+    assert_refused(&world, &["logs", "pod/web-2-0", "--version=2"], 2, &["only a deployment config has versions"]);
+
+    let undone = world.tell(&["rollout", "undo", "dc/web", "--dry-run=client"]);
+    assert_eq!(undone, "deploymentconfig/web would be rolled back to version 1 (dry run)\n");
+    assert_refused(&world, &["rollout", "undo", "dc/web", "--to-revision=9", "--dry-run"], 1, &[absent]);
+    let latest = world.tell(&["rollout", "latest", "dc/web", "--dry-run"]);
+    assert_eq!(latest, "deploymentconfig/web would be rolled out as version 3 (dry run)\n");
+    assert_eq!(only_config(&world)["latestVersion"], 2, "that was all");
+    assert_eq!(world.json(&["get", "holds"])["items"], serde_json::json!([]));
+    let name = world.tell(&["rollout", "latest", "dc/web", "-o", "name"]);
+    assert_eq!(name, "deploymentconfig.apps.openshift.io/web\n");
+    world.tell(&["rollout", "status", "dc/web"]);
+    assert_eq!(only_config(&world)["serving"]["version"], 3);
+    assert_refused(&world, &["get", "dc", "-o", "name"], 2, &["for `rollout latest` alone"]);
+
+    let is_version = "`web-1` is version 1 of dc/web: `launchway";
+    for (typed, instead) in [
+        (&["rollback", "rc/web-1"][..], "rollback dc/web --to-version 1 -s default`"),
+        (&["rollout", "cancel", "rc/web-1"], "rollout cancel dc/web -s default`"),
+        (&["rollout", "undo", "rc/web-1"], "rollout undo dc/web --to-revision 1 -s default`"),
+        (&["describe", "rc/web-1"], "rollout history dc/web --revision 1 -s default`"),
+    ] {
+        let said = ["there is no deployment config `web-1`", is_version, instead];
+        assert_refused(&world, typed, 1, &said);
+    }
+    assert_refused(&world, &["rollback", "rc/web-9"], 1, &["there is no deployment config `web-9`"]);
+}
+
+#[test]
 fn what_runs_were_told_is_listed_oldest_first() {
     let world = deployed();
     let all = world.json(&["events"])["items"].as_array().unwrap().clone();

@@ -28,9 +28,29 @@ async fn an_operators_request_becomes_a_command_with_their_name() {
     let config = config_key("dev", "web");
     assert_eq!(asked.len(), 7);
     assert!(asked.iter().all(|(_, by)| by == "ann"));
-    assert_eq!(asked[0].0, Command::Latest { config: config.clone() });
-    assert_eq!(asked[1].0, Command::Undo { config: config.clone(), to_version: Some(1) });
+    assert_eq!(asked[0].0, Command::Latest { config: config.clone(), dry_run: false });
+    assert_eq!(asked[1].0, Command::Undo { config: config.clone(), to_version: Some(1), dry_run: false });
     assert_eq!(asked[2].0, Command::Scale { config, replicas: 3 });
+}
+
+#[tokio::test]
+async fn what_is_only_tried_is_told_apart_from_what_is_done() {
+    let server = shop().await;
+    let post = |path: &'static str| server.request(Method::POST, path).bearer_auth(OPERATOR);
+    let (latest, undo) = ("/api/v1/deployments/shop/dev/web/latest", "/api/v1/deployments/shop/dev/web/undo");
+    let without_a_body = post(latest).send().await.unwrap();
+    assert_eq!(without_a_body.status(), StatusCode::OK);
+    for path in [latest, undo] {
+        let response = post(path).json(&json!({"dryRun": true})).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+    }
+    let mistyped = post(latest).json(&json!({"dryrun": true})).send().await.unwrap();
+    assert_eq!(mistyped.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let config = config_key("dev", "web");
+    let asked: Vec<Command> = server.asked.all().into_iter().map(|(command, _)| command).collect();
+    let latest = |dry_run| Command::Latest { config: config.clone(), dry_run };
+    let undone = Command::Undo { config: config.clone(), to_version: None, dry_run: true };
+    assert_eq!(asked, [latest(false), latest(true), undone]);
 }
 
 #[tokio::test]

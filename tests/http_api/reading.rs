@@ -18,6 +18,35 @@ async fn deployments_say_what_serves_and_what_was_tried() {
 }
 
 #[tokio::test]
+async fn one_deployment_config_tells_its_hooks_and_conditions() {
+    let server = shop().await;
+    let web = server.json("/api/v1/deployments/shop/dev/web").await;
+    assert_eq!(web["serving"]["version"], 1, "as the list says it");
+    let pre = json!([{"point": "pre", "type": "pod", "failurePolicy": "Abort", "command": ["true"]}]);
+    assert_eq!(web["hooks"], pre);
+    let condition = |index: usize| {
+        let condition = &web["conditions"][index];
+        ["type", "status", "reason"].map(|field| condition[field].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(condition(0), ["Available", "True", ""]);
+    assert_eq!(condition(1), ["Progressing", "False", "ProgressDeadlineExceeded"]);
+    let why = web["conditions"][1]["message"].as_str().unwrap();
+    assert!(why.starts_with("replication controller \"web-2\" has failed progressing: "), "{why}");
+    assert!(web["warnings"][0].as_str().unwrap().contains("readiness probe"), "{web:#}");
+}
+
+#[tokio::test]
+async fn a_version_tells_what_its_pods_look_like() {
+    let server = shop().await;
+    let version = server.json("/api/v1/deployments/shop/dev/web/history/1").await;
+    assert_eq!((&version["version"], &version["status"]), (&Value::from(1), &Value::from("Complete")));
+    assert_eq!(version["template"]["spec"]["containers"][0]["image"], "a");
+    let absent = server.get("/api/v1/deployments/shop/dev/web/history/9").await;
+    assert_eq!(absent.status(), StatusCode::NOT_FOUND);
+    assert_eq!(absent.json::<Value>().await.unwrap()["detail"], "unable to find the specified revision");
+}
+
+#[tokio::test]
 async fn the_history_has_openshifts_columns() {
     let server = shop().await;
     let rows = server.json("/api/v1/deployments/shop/dev/web/history").await;

@@ -65,7 +65,7 @@ impl<'a> Story<'a> {
     /// Prints a line, for people only.
     pub(super) fn say(&mut self, text: impl std::fmt::Display) -> Outcome<()> {
         match self.output.format() {
-            Format::Human => self.output.line(text),
+            Format::Human | Format::Name => self.output.line(text),
             Format::Json | Format::Yaml => Ok(()),
         }
     }
@@ -100,7 +100,9 @@ impl<'a> Story<'a> {
         let seen = self.claims.iter().filter(|claim| claim.seen).count();
         let (all, took) = (self.claims.len(), self.started.elapsed().as_secs());
         match self.output.format() {
-            Format::Human => self.output.line(format!("\n{seen} of {all} claims were seen, in {took} seconds")),
+            Format::Human | Format::Name => {
+                self.output.line(format!("\n{seen} of {all} claims were seen, in {took} seconds"))
+            }
             Format::Json | Format::Yaml => {
                 self.output.show(&serde_json::json!({"claims": self.claims}), |_| String::new())
             }

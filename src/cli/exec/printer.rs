@@ -37,7 +37,7 @@ impl Printer {
     /// Scripts get it whole.
     pub(super) fn new(format: Format) -> Self {
         match format {
-            Format::Human => Self::Streams,
+            Format::Human | Format::Name => Self::Streams,
             Format::Json | Format::Yaml => Self::Kept(Kept::default()),
         }
     }

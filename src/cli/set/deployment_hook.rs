@@ -8,6 +8,7 @@ use crate::cli::target::ConfigName;
 use crate::cli::work_file::{HowToEdit, WorkFile, refused};
 use crate::error::Failure;
 use crate::manifest::edit::{Config, HookPoint, HookRequest, hooks};
+use crate::manifest::names;
 
 /// Set or remove a hook of a deployment in the file
 ///
@@ -100,7 +101,11 @@ impl Arguments {
 
     fn variables(&self) -> Outcome<Vec<(String, String)>> {
         let read = |variable: &String| match variable.split_once('=') {
-            Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+            Some((name, value)) if !name.is_empty() => {
+                let no_name = |wrong| Complaint::usage(Failure::stalled(format!("`{name}` {wrong}")));
+                names::identifier(name).map_err(no_name)?;
+                Ok((name.to_owned(), value.to_owned()))
+            }
             _ => {
                 let failure = Failure::stalled(format!("`{variable}` is no variable"));
                 Err(Complaint::usage(failure.hint("write it as NAME=VALUE")))

@@ -2,7 +2,7 @@
 
 use crate::engine::by_hand::{Cancelled, Resumed};
 use crate::engine::deployment::deployer::{self, Ask};
-use crate::engine::records::Records;
+use crate::engine::records::{Records, Undecided};
 use crate::engine::rollback::Started;
 use crate::engine::transition::Transition;
 use crate::engine::{by_hand, holds, rollback};
@@ -53,20 +53,21 @@ pub async fn retry(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32>
     driver.decide(|transition| by_hand::retry(transition, config, by)).await
 }
 
-/// Deploys what is declared now as a new version, although nothing changed; says which.
+/// Deploys what is declared now as a new version, although nothing changed; says which. A dry run changes nothing.
 ///
 /// # Errors
 /// If it is paused, or what is declared now waits for something, or a rollout is in progress.
-pub async fn latest(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32> {
-    driver.decide(|transition| by_hand::latest(transition, config, by)).await
+pub async fn latest(driver: &Driver, config: &ConfigKey, dry_run: bool, by: &str) -> Result<u32> {
+    decide_unless(dry_run, driver, |transition| by_hand::latest(transition, config, by)).await
 }
 
-/// Deploys an earlier version's template as a new version, and holds the service; says which version is restored.
+/// Deploys an earlier version's template as a new version, and holds the service; says which version is restored. A dry run
+/// changes nothing.
 ///
 /// # Errors
 /// If there is no such version.
-pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32> {
-    driver.decide(|transition| rollback::undo(transition, config, to, by)).await
+pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, dry_run: bool, by: &str) -> Result<u32> {
+    decide_unless(dry_run, driver, |transition| rollback::undo(transition, config, to, by)).await
 }
 
 /// Has deployment configs go back, all or none; says which. A dry run changes nothing.
@@ -74,9 +75,17 @@ pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str
 /// # Errors
 /// If one of them cannot.
 pub async fn roll_back(driver: &Driver, asked: &[Rollback], dry_run: bool, by: &str) -> Result<Started> {
-    let decide = |transition: &mut Transition<'_>| rollback::roll_back(transition, asked, by);
+    decide_unless(dry_run, driver, |transition| rollback::roll_back(transition, asked, by)).await
+}
+
+/// Makes a decision durable, unless it is a dry run: then it is only worked out.
+async fn decide_unless<T: Send>(
+    dry_run: bool,
+    driver: &Driver,
+    decide: impl Fn(&mut Transition<'_>) -> Result<T, Undecided> + Send + Sync,
+) -> Result<T> {
     if dry_run {
-        return driver.work_out(&mut Records::default(), decide).await.map(|(started, ..)| started);
+        return driver.work_out(&mut Records::default(), decide).await.map(|(answer, ..)| answer);
     }
     driver.decide(decide).await
 }

@@ -55,6 +55,9 @@ pub enum Command {
     Latest {
         /// Which.
         config: ConfigKey,
+        /// Only say what that would do.
+        #[serde(default)]
+        dry_run: bool,
     },
     /// End what is under way: a deployment, then what served before serves again, or a task.
     Cancel {
@@ -73,6 +76,9 @@ pub enum Command {
         /// The earlier version; the last complete one before the latest if absent.
         #[serde(default)]
         to_version: Option<u32>,
+        /// Only say what that would do.
+        #[serde(default)]
+        dry_run: bool,
     },
     /// Let nothing new start for a config until it is resumed.
     Pause {

@@ -56,22 +56,14 @@ impl Commands for Operator {
                 let done = self.sync(&repository, up.then_some(by)).await?;
                 if allows { self.allow(&repository, &allow).await } else { Ok(done) }
             }
-            Command::Latest { config } => {
-                let title = self.title(&config).await?;
-                let version = by_hand::latest(&self.driver, &config, by).await.map_err(conflict)?;
-                Ok(rollout(&config, version, format!("{title} rolled out")))
-            }
+            Command::Latest { config, dry_run } => self.latest(&config, dry_run, by).await,
             Command::Cancel { config } => self.cancel(&config, by).await,
             Command::Retry { config } => {
                 let title = self.title(&config).await?;
                 let version = by_hand::retry(&self.driver, &config, by).await.map_err(conflict)?;
                 Ok(rollout(&config, version, format!("{title} retried rollout #{version}")))
             }
-            Command::Undo { config, to_version } => {
-                let title = self.title(&config).await?;
-                let version = by_hand::undo(&self.driver, &config, to_version, by).await.map_err(conflict)?;
-                Ok(said(format!("{title} rolled back to version {version}; its service is held")))
-            }
+            Command::Undo { config, to_version, dry_run } => self.undo(&config, to_version, dry_run, by).await,
             Command::Pause { config } => self.pause(&config, by).await,
             Command::Resume { config } => self.resume(&config, by).await,
             Command::Promote { config } => self.promote(&config, by).await,
@@ -208,6 +200,24 @@ impl Operator {
         let title = self.title(config).await.unwrap_or_else(|_| format!("deploymentconfig/{}", config.name));
         let message = format!("{title} cancelling: {what}");
         Ok(Done { message, runs: vec![run], ..Done::default() })
+    }
+
+    async fn latest(&self, config: &ConfigKey, dry_run: bool, by: &str) -> Result<Done, Refusal> {
+        let title = self.title(config).await?;
+        let version = by_hand::latest(&self.driver, config, dry_run, by).await.map_err(conflict)?;
+        Ok(match dry_run {
+            true => said(format!("{title} would be rolled out as version {version} (dry run)")),
+            false => rollout(config, version, format!("{title} rolled out")),
+        })
+    }
+
+    async fn undo(&self, config: &ConfigKey, to: Option<u32>, dry_run: bool, by: &str) -> Result<Done, Refusal> {
+        let title = self.title(config).await?;
+        let version = by_hand::undo(&self.driver, config, to, dry_run, by).await.map_err(conflict)?;
+        Ok(said(match dry_run {
+            true => format!("{title} would be rolled back to version {version} (dry run)"),
+            false => format!("{title} rolled back to version {version}; its service is held"),
+        }))
     }
 
     async fn pause(&self, config: &ConfigKey, by: &str) -> Result<Done, Refusal> {

@@ -29,7 +29,12 @@ impl Reference<'_> {
 
 /// The ConfigMaps, Secrets and claims that a pod names.
 pub fn of(pod: &Pod) -> BTreeSet<ObjectKey> {
-    references(&pod.template).iter().map(Reference::key).collect()
+    of_template(&pod.template)
+}
+
+/// Those that a template names.
+pub fn of_template(template: &PodTemplate) -> BTreeSet<ObjectKey> {
+    references(template).iter().map(Reference::key).collect()
 }
 
 /// The first thing that a pod needs and that is not among `objects`, in Kubernetes' words.

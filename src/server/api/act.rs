@@ -37,12 +37,22 @@ pub struct SyncRequest {
     pub only_new: bool,
 }
 
+/// How `latest` is meant.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct LatestRequest {
+    /// Only say what that would do.
+    pub dry_run: bool,
+}
+
 /// To which version `undo` goes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct UndoRequest {
     /// The last complete one before the latest if absent.
     pub to_version: Option<u32>,
+    /// Only say what that would do.
+    pub dry_run: bool,
 }
 
 /// How many pods.
@@ -180,8 +190,10 @@ pub(in crate::server) async fn latest(
     State(state): State<ServerState>,
     Extension(actor): Extension<Actor>,
     Segments(segments): Segment3,
+    body: Option<Body<LatestRequest>>,
 ) -> Acted {
-    state.act(Command::Latest { config: config_key(segments) }, &actor).await.map(Json)
+    let LatestRequest { dry_run } = body.map(|Body(request)| request).unwrap_or_default();
+    state.act(Command::Latest { config: config_key(segments), dry_run }, &actor).await.map(Json)
 }
 
 pub(in crate::server) async fn cancel(
@@ -230,7 +242,8 @@ pub(in crate::server) async fn undo(
     Segments(segments): Segment3,
     Body(request): Body<UndoRequest>,
 ) -> Acted {
-    let command = Command::Undo { config: config_key(segments), to_version: request.to_version };
+    let UndoRequest { to_version, dry_run } = request;
+    let command = Command::Undo { config: config_key(segments), to_version, dry_run };
     state.act(command, &actor).await.map(Json)
 }
 

@@ -1,7 +1,8 @@
 //! Parts of requests, whose errors are problems like all others.
 
 use axum::extract::rejection::{FormRejection, JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequest, Query, Request};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, Uri};
 use serde::de::DeserializeOwned;
@@ -41,6 +42,18 @@ impl<T: DeserializeOwned> FromRequest<ServerState> for Body<T> {
     async fn from_request(request: Request, state: &ServerState) -> Result<Self, Problem> {
         let axum::Json(body) = in_time(request, state).await?;
         Ok(Self(body))
+    }
+}
+
+/// A request without a type of its content has none.
+impl<T: DeserializeOwned> OptionalFromRequest<ServerState> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &ServerState) -> Result<Option<Self>, Problem> {
+        if !request.headers().contains_key(CONTENT_TYPE) {
+            return Ok(None);
+        }
+        <Self as FromRequest<ServerState>>::from_request(request, state).await.map(Some)
     }
 }
 

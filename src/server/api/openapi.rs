@@ -7,15 +7,17 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::act::{DeliveryRequest, HoldRequest, PruneRequest, ReleaseRequest, ScaleRequest, SyncRequest, UndoRequest};
+use super::act::{
+    DeliveryRequest, HoldRequest, LatestRequest, PruneRequest, ReleaseRequest, ScaleRequest, SyncRequest, UndoRequest,
+};
 use super::exec::ExecRequest;
 use super::keptn::{AbortRequest, ApprovalRequest, EventAnswer, PauseRequest, RerunRequest};
 use super::rollback::RollbacksRequest;
 use crate::control::commands::Done;
 use crate::server::problem::Problem;
 use crate::server::view::{
-    ConfigView, EventPage, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView, PodView,
-    RepositoryView, RevisionView, RunDetail, RunView, ServiceView, SinkView, WebhookCallView,
+    ConfigDetail, ConfigView, EventPage, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView,
+    PodView, RepositoryView, RevisionView, RunDetail, RunView, ServiceView, SinkView, VersionDetail, WebhookCallView,
 };
 
 /// A schema by its type.
@@ -42,7 +44,7 @@ const fn post(path: &'static str, summary: &'static str, request: Option<SchemaO
     Operation { method: "post", path, summary, request, answer }
 }
 
-const OPERATIONS: [Operation; 44] = [
+const OPERATIONS: [Operation; 45] = [
     get("/repositories", "The watched repositories", schema::<List<RepositoryView>>),
     get("/repositories/{name}", "A watched repository", schema::<RepositoryView>),
     get("/repositories/{name}/deliveries", "Its last webhooks, newest first", schema::<List<WebhookCallView>>),
@@ -51,8 +53,13 @@ const OPERATIONS: [Operation; 44] = [
     get("/revisions/{repository}/{commit}", "A revision with what is written on it", schema::<RevisionView>),
     get("/plans/{id}", "A plan", schema::<PlanView>),
     get("/deployments", "Deployment configs", schema::<List<ConfigView>>),
-    get("/deployments/{project}/{stage}/{name}", "A deployment config", schema::<ConfigView>),
+    get("/deployments/{project}/{stage}/{name}", "A deployment config", schema::<ConfigDetail>),
     get("/deployments/{project}/{stage}/{name}/history", "Its versions, oldest first", schema::<List<HistoryRow>>),
+    get(
+        "/deployments/{project}/{stage}/{name}/history/{version}",
+        "A version, with what its pods look like",
+        schema::<VersionDetail>,
+    ),
     get("/runs", "Runs, newest first", schema::<List<RunView>>),
     get("/runs/{id}", "A run with its steps", schema::<RunDetail>),
     get("/events", "What happened to runs, oldest first", schema::<List<EventView>>),
@@ -78,7 +85,12 @@ const OPERATIONS: [Operation; 44] = [
     post("/sync", "Sync a repository now", Some(schema::<SyncRequest>), schema::<Done>),
     post("/prune", "Delete what nothing needs any more", Some(schema::<PruneRequest>), schema::<Done>),
     post("/repositories/{name}/down", "Stop what a repository runs", None, schema::<Done>),
-    post("/deployments/{project}/{stage}/{name}/latest", "Deploy what is declared now", None, schema::<Done>),
+    post(
+        "/deployments/{project}/{stage}/{name}/latest",
+        "Deploy what is declared now, or say what that would do",
+        Some(schema::<LatestRequest>),
+        schema::<Done>,
+    ),
     post("/deployments/{project}/{stage}/{name}/cancel", "End the deployment under way", None, schema::<Done>),
     post("/deployments/{project}/{stage}/{name}/retry", "Attempt the failed version again", None, schema::<Done>),
     post("/deployments/{project}/{stage}/{name}/pause", "Let nothing new start until resumed", None, schema::<Done>),
@@ -86,7 +98,7 @@ const OPERATIONS: [Operation; 44] = [
     post("/deployments/{project}/{stage}/{name}/promote", "Give a version everything", None, schema::<Done>),
     post(
         "/deployments/{project}/{stage}/{name}/undo",
-        "Deploy what an earlier version was",
+        "Deploy what an earlier version was, or say what that would do",
         Some(schema::<UndoRequest>),
         schema::<Done>,
     ),

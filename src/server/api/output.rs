@@ -41,6 +41,8 @@ pub struct LogParameters {
     pub timestamps: bool,
     /// Of a deployment config the version before; of a pod what it printed before it was started again.
     pub previous: bool,
+    /// Of a deployment config this version.
+    pub version: Option<u32>,
     /// Of a deployment config all versions whose pods are kept.
     pub all: bool,
     /// Whether to go on with what comes, until the pods end.
@@ -50,10 +52,11 @@ pub struct LogParameters {
 impl LogParameters {
     /// Which versions are meant, where a deployment config is.
     fn versions(&self) -> Versions {
-        match (self.all, self.previous) {
-            (true, _) => Versions::All,
-            (false, true) => Versions::Previous,
-            (false, false) => Versions::Current,
+        match (self.version, self.all, self.previous) {
+            (Some(version), ..) => Versions::Number(version),
+            (None, true, _) => Versions::All,
+            (None, false, true) => Versions::Previous,
+            (None, false, false) => Versions::Current,
         }
     }
 
@@ -112,9 +115,10 @@ pub(in crate::server) async fn logs(
 }
 
 fn no_version(which: &LogParameters) -> Problem {
-    let detail = match which.previous {
-        true => "no pod of an earlier version is kept",
-        false => "no pod of the version that serves or is attempted is there",
+    let detail = match which.versions() {
+        Versions::Number(version) => format!("no pod of version {version} is kept"),
+        Versions::Previous => "no pod of an earlier version is kept".to_owned(),
+        Versions::Current | Versions::All => "no pod of the version that serves or is attempted is there".to_owned(),
     };
     Problem::not_found(detail).hint("`--all` shows what is kept of all versions")
 }

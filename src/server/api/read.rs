@@ -11,8 +11,8 @@ use crate::server::problem::Answer;
 use crate::server::query::Selection;
 use crate::server::state::ServerState;
 use crate::server::view::{
-    ConfigView, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView, PodView, RepositoryView,
-    RevisionView, RunDetail, RunView, ServiceView, SinkView, WebhookCallView,
+    ConfigDetail, ConfigView, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView, PodView,
+    RepositoryView, RevisionView, RunDetail, RunView, ServiceView, SinkView, VersionDetail, WebhookCallView,
 };
 
 type Found<T> = Answer<Json<T>>;
@@ -78,7 +78,7 @@ pub(in crate::server) async fn deployments(
 pub(in crate::server) async fn deployment(
     State(state): State<ServerState>,
     Segments(segments): Segments<(String, String, String)>,
-) -> Found<ConfigView> {
+) -> Found<ConfigDetail> {
     state.query.config(&config_key(segments)).await.map(Json)
 }
 
@@ -87,6 +87,13 @@ pub(in crate::server) async fn history(
     Segments(segments): Segments<(String, String, String)>,
 ) -> Found<List<HistoryRow>> {
     state.query.history(&config_key(segments)).await.map(Json)
+}
+
+pub(in crate::server) async fn version(
+    State(state): State<ServerState>,
+    Segments((project, stage, name, version)): Segments<(String, String, String, u32)>,
+) -> Found<VersionDetail> {
+    state.query.version(&config_key((project, stage, name)), version).await.map(Json)
 }
 
 pub(in crate::server) async fn runs(

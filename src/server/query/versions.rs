@@ -12,6 +12,8 @@ pub enum Versions {
     Current,
     /// The last one before those of which pods are kept.
     Previous,
+    /// This one.
+    Number(u32),
     /// All of which pods are kept.
     All,
 }
@@ -32,6 +34,7 @@ impl Versions {
                     let before = same.map(|(_, version)| *version).filter(|version| version < first);
                     before.max() == Some(*version)
                 }
+                (Self::Number(number), _) => *version == number,
                 _ => current.contains(version),
             }
         };

@@ -6,13 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::condition::ConditionView;
 use super::deployment::DetailsView;
 use crate::engine::deployment::deployer::is_settled;
 use crate::engine::deployment::observed::Observed;
-use crate::engine::deployment::strategy;
-use crate::model::run::{Controlled, DeploymentRun, Phase};
+use crate::model::run::{Controlled, DeploymentRun};
 use crate::model::state::{ConfigState, Version};
-use crate::model::wanted::Pace;
 
 /// A deployment, what it takes the place of, and what runs of both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -142,22 +141,9 @@ impl ControllerPods {
 }
 
 /// Whether just what a deployment asks for is there.
-fn is_there(run: &DeploymentRun, state: &ConfigState, observed: &Observed) -> bool {
+pub(super) fn is_there(run: &DeploymentRun, state: &ConfigState, observed: &Observed) -> bool {
     let is_its = state.wanted.owner.as_ref() == Some(&run.id) && state.wanted.generation == run.generation;
     is_its && is_settled(&state.wanted, observed)
-}
-
-/// A condition.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ConditionView {
-    /// Its type.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True` or `False`.
-    pub status: String,
-    /// Upstream's word for why; absent where it has none.
-    pub reason: Option<String>,
 }
 
 impl DeployerView {
@@ -172,7 +158,9 @@ impl DeployerView {
         let settled = is_there(run, state, observed) && controllers.iter().all(|controller| controller.settled);
         let stalls =
             |controller: &ControllerPods| Some(format!("{}: {}", controller.name, controller.stalled.as_ref()?));
-        let stalled = text(&run.deployer.stalled).or_else(|| controllers.iter().find_map(stalls));
+        let stalled = text(&run.deployer.stalled).or_else(|| controllers.iter().find_map(stalls)).filter(|_| !settled);
+        let available = ConditionView::available(&run.spec, state.wanted.replicas, Some(observed));
+        let progressing = ConditionView::progressing(run, stalled.as_deref());
         Self {
             name: format!("{}-{}", run.config.name, run.version),
             namespace: run.destination.namespace.to_string(),
@@ -193,10 +181,10 @@ impl DeployerView {
             versions: versions(state, observed),
             controllers,
             settled,
-            stalled: stalled.filter(|_| !settled),
+            stalled,
             problem: text(&run.problem),
             failure: run.failure.as_ref().map(|failure| failure.message.clone()),
-            conditions: vec![available(run, state, observed), progressing(run, settled)],
+            conditions: vec![available, progressing],
         }
     }
 
@@ -233,29 +221,4 @@ fn versions(state: &ConfigState, observed: &Observed) -> Vec<VersionPods> {
         }
     };
     all.into_iter().map(pods).collect()
-}
-
-fn condition(kind: &str, is_so: bool, reason: Option<&str>) -> ConditionView {
-    let status = if is_so { "True" } else { "False" };
-    ConditionView { kind: kind.to_owned(), status: status.to_owned(), reason: reason.map(str::to_owned) }
-}
-
-/// Upstream: as many as there are to be but for those that may be missing, and one at least.
-fn available(run: &DeploymentRun, state: &ConfigState, observed: &Observed) -> ConditionView {
-    let pods: u32 = observed.versions.values().map(|count| count.available).sum();
-    let missing = match strategy::pace(&run.spec, state.wanted.replicas) {
-        Pace::Rolling { max_unavailable, .. } => max_unavailable,
-        Pace::Recreate => 0,
-    };
-    condition("Available", pods > 0 && pods >= state.wanted.replicas.saturating_sub(missing), None)
-}
-
-fn progressing(run: &DeploymentRun, settled: bool) -> ConditionView {
-    let (is_so, reason) = match &run.failure {
-        Some(_) => (false, "RolloutCancelled"),
-        None if !run.deployer.stalled.is_empty() && !settled => (false, "ProgressDeadlineExceeded"),
-        None if run.phase == Phase::Pending => (true, "NewReplicationControllerCreated"),
-        None => (true, "ReplicationControllerUpdated"),
-    };
-    condition("Progressing", is_so, Some(reason))
 }

@@ -2,12 +2,16 @@
 //!
 //! Times are RFC 3339 in UTC; whatever a Secret holds is left out.
 
+mod condition;
+mod config_detail;
 mod deployer;
 mod deployment;
 mod event;
 mod explanation;
+mod hook;
 mod image_stream;
 mod keptn;
+mod lint;
 mod placement;
 mod plan;
 mod repository;
@@ -19,10 +23,13 @@ mod webhook_call;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use deployer::{ConditionView, ControllerPods, DeployerView, PreviousView, VersionPods};
+pub use condition::ConditionView;
+pub use config_detail::{ConfigDetail, Referred, VersionDetail};
+pub use deployer::{ControllerPods, DeployerView, PreviousView, VersionPods};
 pub use deployment::{CauseView, ConfigView, DetailsView, HistoryRow, ImageFromView, ImageTriggerView, ScalingView};
 pub use event::EventView;
 pub use explanation::{Explanation, Facts, Reason, explain};
+pub use hook::{HookView, TagView};
 pub use image_stream::ImageTagView;
 pub use keptn::{
     ContextState, EventPage, ProjectPage, ProjectView, SequencePage, SequenceView, ServiceOfStage, ServicePage,

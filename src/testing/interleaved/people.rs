@@ -132,11 +132,11 @@ async fn roll_out(driver: &Driver, verb: &str, config: &ConfigKey, rest: &[&str]
     match (verb, rest) {
         ("cancel", []) => by_hand::cancel(driver, config, WHO).await.map(drop),
         ("retry", []) => by_hand::retry(driver, config, WHO).await.map(drop),
-        ("latest", []) => by_hand::latest(driver, config, WHO).await.map(drop),
+        ("latest", []) => by_hand::latest(driver, config, false, WHO).await.map(drop),
         ("pause", []) => by_hand::pause(driver, config, WHO).await.map(drop),
         ("promote", []) => by_hand::promote(driver, config, WHO).await.map(drop),
-        ("undo", []) => by_hand::undo(driver, config, None, WHO).await.map(drop),
-        ("undo", [to]) => by_hand::undo(driver, config, Some(number(to)?), WHO).await.map(drop),
+        ("undo", []) => by_hand::undo(driver, config, None, false, WHO).await.map(drop),
+        ("undo", [to]) => by_hand::undo(driver, config, Some(number(to)?), false, WHO).await.map(drop),
         ("scale", [replicas]) => by_hand::scale(driver, config, number(replicas)?, WHO).await,
         _ => Err(Failure::stalled("this is no command")),
     }

@@ -278,11 +278,11 @@ impl Play<'_> {
                 None => "there is no such deployment config".to_owned(),
             },
             ["retry", dc] => format!("retries #{}", by_hand::retry(&driver, &key(dc)?, WHO).await?),
-            ["latest", dc] => format!("starts #{}", by_hand::latest(&driver, &key(dc)?, WHO).await?),
+            ["latest", dc] => format!("starts #{}", by_hand::latest(&driver, &key(dc)?, false, WHO).await?),
             [verb @ ("pause" | "resume" | "promote"), dc] => self.steer(verb, &key(dc)?).await?,
             ["undo", dc, to @ ..] => {
                 let to = to.first().map(|to| number(to)).transpose()?;
-                format!("goes back to #{}", by_hand::undo(&driver, &key(dc)?, to, WHO).await?)
+                format!("goes back to #{}", by_hand::undo(&driver, &key(dc)?, to, false, WHO).await?)
             }
             ["rollback", words @ ..] => self.roll_back(words).await?,
             ["scale", dc, replicas] => {

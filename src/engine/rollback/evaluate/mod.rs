@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::engine::rollback::{RolledBack, Started};
 use crate::manifest::replication_controller::inside;
-use crate::model::deployment_config::{DeploymentConfigSpec, FailurePolicy, HookPoint};
+use crate::model::deployment_config::{DeploymentConfigSpec, HookPoint};
 use crate::model::object::Object;
 use crate::model::plan::Difference;
 use crate::model::rollback::RollbackParts;
@@ -210,11 +210,7 @@ fn entry_name(entry: &Value) -> Option<String> {
 pub fn hooks(spec: &DeploymentConfigSpec) -> Vec<String> {
     let hook = |point: HookPoint| {
         let hook = spec.strategy.hook(point)?;
-        let policy = match hook.failure_policy {
-            FailurePolicy::Retry => "Retry",
-            FailurePolicy::Abort => "Abort",
-            FailurePolicy::Ignore => "Ignore",
-        };
+        let policy = hook.failure_policy.as_str();
         let command = hook.exec_new_pod.as_ref()?.command.join(" ");
         let command: String = command.chars().take(MOST_OF_A_COMMAND).collect();
         Some(format!("{point} ({policy}): {command}"))

@@ -1,0 +1,103 @@
+//! Everything about one deployment config, and about one version of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::condition::ConditionView;
+use super::deployer::is_there;
+use super::deployment::{ConfigView, HistoryRow};
+use super::hook::HookView;
+use super::lint;
+use crate::engine::deployment::deployer::at_work;
+use crate::engine::deployment::observed::Observed;
+use crate::manifest::image_trigger::Streams;
+use crate::model::deployment_config::DeploymentConfigSpec;
+use crate::model::object::CONTENT;
+use crate::model::pod::references::Objects;
+use crate::model::run::DeploymentRun;
+use crate::model::state::ConfigState;
+use crate::plan::generated;
+
+/// A deployment config with what it declares and how far that is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigDetail {
+    /// It.
+    #[serde(flatten)]
+    pub config: ConfigView,
+    /// Its hooks, in the order in which they run.
+    #[serde(default)]
+    pub hooks: Vec<HookView>,
+    /// `Available` and, once something was deployed, `Progressing`, as upstream's.
+    #[serde(default)]
+    pub conditions: Vec<ConditionView>,
+    /// What of it may not be meant so, each a sentence without a period.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// What a deployment config refers to in its stage, as far as that is there.
+#[derive(Clone, Debug, Default)]
+pub struct Referred {
+    /// The image streams that it follows.
+    pub streams: Streams,
+    /// What its pods need.
+    pub objects: Objects,
+}
+
+impl ConfigDetail {
+    /// A deployment config whose last deployment is `run`. What is observed is absent where no runtime can be asked.
+    pub fn new(
+        config: ConfigView,
+        state: &ConfigState,
+        run: Option<&DeploymentRun>,
+        observed: Option<&Observed>,
+        referred: &Referred,
+    ) -> Self {
+        // What cannot be read as one declares nothing, as everywhere.
+        let spec = shown_spec(state).unwrap_or_default();
+        let available = ConditionView::available(&spec, state.wanted.replicas, observed);
+        let progressing = run.map(|run| ConditionView::progressing(run, stalled(run, state, observed)));
+        let warnings = lint::warnings(state, &spec, referred);
+        // A replication controller has the hooks of what deploys it.
+        let hooks = if config.deployed_by.is_some() { Vec::new() } else { HookView::all(&spec.strategy) };
+        Self { config, hooks, conditions: [available].into_iter().chain(progressing).collect(), warnings }
+    }
+}
+
+/// What is declared, as people may see it.
+fn shown_spec(state: &ConfigState) -> Option<DeploymentConfigSpec> {
+    let mut content = generated::shown(&state.object.content.value());
+    serde_json::from_value(content.get_mut("spec")?.take()).ok()
+}
+
+/// Why what a deployer has asked for makes no progress, if so.
+fn stalled<'a>(run: &'a DeploymentRun, state: &ConfigState, observed: Option<&Observed>) -> Option<&'a str> {
+    let settled = observed.is_some_and(|observed| is_there(run, state, observed));
+    let told = Some(run.deployer.stalled.as_str()).filter(|stalled| !stalled.is_empty() && !settled);
+    at_work(run).and(told)
+}
+
+/// A version of a deployment config with what its pods look like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionDetail {
+    /// It.
+    #[serde(flatten)]
+    pub row: HistoryRow,
+    /// What every pod of it looks like, without what is generated.
+    pub template: Value,
+}
+
+impl VersionDetail {
+    /// The version that a deployment brings, as the history tells it.
+    pub fn new(row: HistoryRow, run: &DeploymentRun) -> Self {
+        let content = generated::shown(&run.object.content.value());
+        let mut template = content.pointer("/spec/template").cloned().unwrap_or_default();
+        let annotations = template.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        // It is worked out from what Secrets hold, among others.
+        annotations.map(|annotations| annotations.shift_remove(CONTENT));
+        Self { row, template }
+    }
+}
