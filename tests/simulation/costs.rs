@@ -236,7 +236,6 @@ async fn events_of_a_sequence(surroundings: Surroundings) -> Vec<usize> {
 async fn what_an_executor_tells_is_decided_on_what_was_written_before() {
     let remembered = events_of_a_sequence(Surroundings::default()).await;
     let asked = events_of_a_sequence(Surroundings::default().forgetful()).await;
-    println!("{remembered:?} calls of the store, {asked:?} without memory");
     assert_eq!(
         remembered,
         [4, 1, 2, 1, 3],

@@ -92,7 +92,7 @@ async fn roll_back_to_the_oldest(world: &World) {
     versions.sort_by_key(|(_, version)| *version);
     assert!((4..=5).contains(&versions.len()), "three old ones, the newest, and what serves: {versions:?}");
     let (_, oldest) = *versions.iter().find(|(complete, _)| *complete).unwrap();
-    by_hand::undo(&world.driver, &key, Some(oldest), "ann").await.unwrap();
+    by_hand::undo(&world.driver, &key, Some(oldest), false, "ann").await.unwrap();
     world.settle().await.unwrap();
     let serving = world.config("dev", "web").await.unwrap().serving.unwrap();
     assert!(serving.number > versions.last().unwrap().1, "{serving:?}");

@@ -186,7 +186,7 @@ impl Shared {
         let time = |claim: &str| claimed[claim].as_i64().unwrap_or_default();
         let public = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, KEY.public_key().as_ref());
         read(header)["alg"] == "RS256"
-            && claimed["iss"] == APP.to_string()
+            && claimed["iss"].as_str() == Some(&*APP.to_string())
             && time("iat") <= now
             && time("exp") > now
             && time("exp") <= now + 600
@@ -270,7 +270,7 @@ async fn issue(State(shared): State<Shared>, Path(id): Path<u64>, Json(body): Js
     }
     let ends = Timestamp(shared.clock.now().0 + 3_600_000);
     let token = format!("ghs_{}_{}", hub.tokens.len() + hub.asked.len(), "x".repeat(400));
-    hub.asked.push(body.clone());
+    hub.asked.push(body);
     hub.tokens.push((token.clone(), ends));
     let expires_at = rfc3339(Timestamp(ends.0 / 1000 * 1000));
     assert!(from_rfc3339(&expires_at).is_some());
@@ -278,22 +278,22 @@ async fn issue(State(shared): State<Shared>, Path(id): Path<u64>, Json(body): Js
 }
 
 /// Takes one write, unless something is wrong with it.
-fn admitted(shared: &Shared, body: &Value) -> Result<Option<Trouble>, Response> {
+fn admitted(shared: &Shared, body: &Value) -> Result<Option<Trouble>, Box<Response>> {
     let mut hub = shared.hub();
     let trouble = hub.troubles.pop_front();
     if let Some(Trouble::Status(status)) = trouble {
-        return Err(said(status, json!({"message": "as the test wants it"})));
+        return Err(said(status, json!({"message": "as the test wants it"})).into());
     }
     let now = shared.clock.now().0;
     let within = |span: i64| hub.at.iter().filter(|at| **at > now - span).count();
     if LIMITS.iter().any(|(most, span)| within(*span) >= *most) {
         hub.limits_broken += 1;
         let body = Json(json!({"message": "You have exceeded a secondary rate limit."}));
-        return Err((StatusCode::FORBIDDEN, [(RETRY_AFTER, "60")], body).into_response());
+        return Err((StatusCode::FORBIDDEN, [(RETRY_AFTER, "60")], body).into_response().into());
     }
     hub.at.push(now);
     match wrong(body) {
-        Some(wrong) => Err(refused(wrong)),
+        Some(wrong) => Err(refused(wrong).into()),
         None => Ok(trouble),
     }
 }
@@ -339,7 +339,7 @@ fn annotations(body: &mut Value) -> Vec<Value> {
 async fn create(State(shared): State<Shared>, Json(mut body): Json<Value>) -> Response {
     let trouble = match admitted(&shared, &body) {
         Ok(trouble) => trouble,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let mut hub = shared.hub();
     let sha = body["head_sha"].as_str().unwrap_or_default().to_owned();
@@ -361,7 +361,7 @@ async fn create(State(shared): State<Shared>, Json(mut body): Json<Value>) -> Re
 async fn update(State(shared): State<Shared>, Path((id,)): Path<(u64,)>, Json(mut body): Json<Value>) -> Response {
     let trouble = match admitted(&shared, &body) {
         Ok(trouble) => trouble,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let mut hub = shared.hub();
     let Some(run) = hub.runs.iter_mut().find(|run| run.id == id && run.app == APP) else {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::clock::Clock as _;
 use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, ConfigKey, PodName, ProjectName, RepositoryName, ServiceKey};
-use crate::model::object::{Kind, Object, ObjectKey};
+use crate::model::object::{CONFIG_LABEL, Kind, Object, ObjectKey, VERSION_LABEL};
 use crate::model::outcome::PodOutcome;
-use crate::model::pod::{ObservedPod, Origin, Pod, PodPhase};
+use crate::model::pod::{ObservedPod, Origin, Pod, PodPhase, PodTemplate};
 use crate::model::run::{DeploymentRun, Run};
 use crate::model::state::{ConfigState, RepositoryState, Version, spec_of};
 use crate::model::time::Timestamp;
@@ -257,11 +257,11 @@ fn is_served(config: &ConfigState, alive: &[(Pod, ObservedPod)], is_down: bool, 
     let beside = config.beside.as_ref().map(|beside| &beside.version);
     for version in config.serving.iter().chain(beside) {
         let unreadable = |_unreadable| "the record cannot be read".to_owned();
-        let declared = spec_of(&version.object).map_err(unreadable)?.template;
+        let declared = as_declared(&spec_of(&version.object).map_err(unreadable)?.template);
         let is_of = |seen: &ObservedPod| seen.version() == Some((&config.key, version.number));
         let (its, others): (Vec<_>, Vec<_>) = mine.into_iter().partition(|(_, seen)| is_of(seen));
         let expected = counts.get(&version.number).copied().unwrap_or_default() as usize;
-        if its.len() != expected || its.iter().any(|(pod, _)| pod.template != declared) {
+        if its.len() != expected || its.iter().any(|(pod, _)| as_declared(&pod.template) != declared) {
             return Err(format!("{} pods are of #{}, or not all run what the record says", its.len(), version.number));
         }
         mine = others;
@@ -270,4 +270,11 @@ fn is_served(config: &ConfigState, alive: &[(Pod, ObservedPod)], is_down: bool, 
         Some((pod, _)) => Err(format!("{} runs something else than the record", pod.id)),
         None => Ok(()),
     }
+}
+
+/// A template without the labels that pods have by themselves: those of a pod that another life has left may name another version.
+fn as_declared(template: &PodTemplate) -> PodTemplate {
+    let mut template = template.clone();
+    template.metadata.labels.retain(|label, _| ![CONFIG_LABEL, VERSION_LABEL].contains(&label.as_str()));
+    template
 }
