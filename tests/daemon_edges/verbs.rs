@@ -229,7 +229,7 @@ fn versions_are_asked_for_as_openshifts_users_do() {
     let world = deployed();
     world.deploy(&[("web.yaml", &web("2"))], "success");
     let first = world.tell(&["rollout", "history", "dc/web", "--revision=1"]);
-    let shown = ["openshift.io/web with revision #1\n", "Cause:", "config change", "Pod template\n", "value: '1'"];
+    let shown = ["openshift.io/web with revision #1\n", "Cause:", "first deployment", "Pod template\n", "value: '1'"];
     assert!(shown.iter().all(|words| first.contains(words)), "{first}");
     let absent = "unable to find the specified revision";
     assert_refused(&world, &["rollout", "history", "dc/web", "--revision=9"], 1, &[absent, "launchway history dc/web"]);
