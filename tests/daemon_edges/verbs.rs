@@ -325,7 +325,7 @@ fn a_rollback_restores_an_earlier_version_and_holds_it() {
     assert_eq!(world.tell(&["exec", "dc/web", "--", "sh", "-c", "echo $V"]), "1\n");
     let commit = world.git.push_files(&[("web.yaml", &web("4"))]);
     eventually("the push waits", || {
-        world.notes(&commit).values().any(|(_, description)| description.contains("rolled back to version 1"))
+        world.notes(&commit).values().any(|(_, description)| description.contains("a rollback of web to version 1"))
     });
     world.tell(&["release", only_hold(&world)["id"].as_str().unwrap()]);
     world.status(&commit, "launchway/default", "success");
