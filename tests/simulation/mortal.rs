@@ -69,7 +69,11 @@ impl Guard for Mortality {
         }
         let number = 1 + self.commits.fetch_add(1, Ordering::SeqCst);
         let Some(death) = self.death.filter(|death| death.at == number) else {
-            return store.commit(transaction).await;
+            let committed = store.commit(transaction).await;
+            if committed.is_err() {
+                self.commits.fetch_sub(1, Ordering::SeqCst); // neither does what is refused
+            }
+            return committed;
         };
         if death.durable {
             store.commit(transaction).await?;
