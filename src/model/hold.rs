@@ -119,6 +119,11 @@ pub struct HoldScope {
 }
 
 impl HoldScope {
+    /// One service in one stage.
+    pub fn of(ServiceKey { project, stage, service }: ServiceKey) -> Self {
+        Self { project, stage: Some(stage), service: Some(service), context: None }
+    }
+
     /// Whether a service of a stage is covered, whatever is to be done to it.
     pub fn covers(&self, project: &ProjectName, stage: &StageName, service: &ServiceName) -> bool {
         self.context.is_none() && self.has(project, stage, service)

@@ -9,7 +9,7 @@ use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::event::Event;
 use crate::model::hold::{Hold, HoldKind, HoldScope, Lifted, Release};
-use crate::model::ids::{ConfigKey, HoldId, ProjectName, RepositoryName, RunId, ServiceKey};
+use crate::model::ids::{ConfigKey, HoldId, ProjectName, RepositoryName, RunId};
 use crate::model::object::Kind;
 use crate::model::run::{DeploymentRun, DeploymentStep, Run, SequenceRun};
 use crate::model::state::{ConfigState, Standing};
@@ -36,8 +36,7 @@ pub fn pause(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
     if !pauses(transition.records, &state)?.is_empty() {
         return Ok(false);
     }
-    let ServiceKey { project, stage, service } = state.service_key();
-    let scope = HoldScope { project, stage: Some(stage), service: Some(service), context: None };
+    let scope = HoldScope::of(state.service_key());
     let target = state.object.target();
     let reason = format!("{target} is paused; `launchway rollout resume {target} -s {}`", config.stage);
     holds::place(transition, HoldKind::Pause, scope, reason, by)?;

@@ -5,10 +5,9 @@ use crate::engine::by_hand::{ByHand, by_hand};
 use crate::engine::holds;
 use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::rollback::restore;
-use crate::engine::rollback::start::scope;
 use crate::engine::transition::Transition;
 use crate::model::event::Event;
-use crate::model::hold::HoldKind;
+use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::ids::RunId;
 use crate::model::outcome::{Outcome, Status};
 use crate::model::run::{DeploymentRef, Run, SequenceRun, SequenceState};
@@ -111,7 +110,7 @@ fn bring_back(transition: &mut Transition<'_>, part: &SequenceRun, because: &str
     };
     let run = by_hand(transition, state, run)?;
     transition.start(run)?;
-    holds::place(transition, HoldKind::Rollback, scope(&part.service), reason, by).map(drop)
+    holds::place(transition, HoldKind::Rollback, HoldScope::of(part.service.clone()), reason, by).map(drop)
 }
 
 /// A deployment config that went back and serves so, with what served before.

@@ -16,9 +16,11 @@ mod undo;
 
 use crate::engine::by_hand::is_paused;
 use crate::engine::deployment::{apply, beside};
+use crate::engine::holds;
 use crate::engine::records::{Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
+use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::ids::ServiceKey;
 use crate::model::object::Kind;
 use crate::model::run::Run;
@@ -50,6 +52,18 @@ fn give_way(transition: &mut Transition<'_>, service: &ServiceKey, reason: &str)
     let Some(Run::Sequence(run)) = transition.records.runs.get(&holder)?.cloned() else { return Ok(()) };
     let open = run.tasks.iter().flat_map(|task| &task.deployments).filter(|deployment| deployment.outcome.is_none());
     open.into_iter().try_for_each(|open| apply::give_way(transition, &service.config(&open.config), reason))
+}
+
+/// The service whose deployment configs go back, each to a version, waits from then on: the next push must not undo that.
+fn hold<'a>(
+    transition: &mut Transition<'_>,
+    service: &ServiceKey,
+    members: impl IntoIterator<Item = (&'a str, u32)>,
+    by: &str,
+) -> Result<(), Undecided> {
+    let told = members.into_iter().map(|(name, version)| format!("a rollback of {name} to version {version}"));
+    let reason = format!("{}; release it when Git says what should run", told.collect::<Vec<_>>().join(" and "));
+    holds::place(transition, HoldKind::Rollback, HoldScope::of(service.clone()), reason, by).map(drop)
 }
 
 /// A version that stands beside the one that serves has its traffic from the moment in which somebody goes back to it.

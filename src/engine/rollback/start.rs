@@ -7,10 +7,9 @@ use crate::engine::by_hand::{ByHand, by_hand, deployment, refuse_if_down, rolled
 use crate::engine::deployment::apply::next_version;
 use crate::engine::holds;
 use crate::engine::records::{Needs, Records, Undecided};
-use crate::engine::rollback::{give_way, hand_over_to_beside, refuse_if_paused, restore, target};
+use crate::engine::rollback::{give_way, hand_over_to_beside, hold, refuse_if_paused, restore, target};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
-use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::ids::{CommitId, ConfigKey, RunId, ServiceKey};
 use crate::model::object::Object;
 use crate::model::rollback::{Past, Rollback, RollbackGroup, RollbackParts, RollbackTo};
@@ -65,7 +64,8 @@ pub fn roll_back(transition: &mut Transition<'_>, asked: &[Rollback], by: &str) 
     let mut runs = Vec::new();
     for (service, part) in &parts {
         runs.push(make(transition, part, by)?);
-        hold(transition, service, part, by)?;
+        let members = part.iter().map(|member| (member.state.key.name.as_str(), member.to));
+        hold(transition, service, members, by)?;
     }
     let names: Vec<RunId> = runs.iter().map(|run| run.id.clone()).collect();
     for (mut run, (service, part)) in runs.into_iter().zip(&parts) {
@@ -211,24 +211,6 @@ fn make(transition: &mut Transition<'_>, part: &[&RolledBack], by: &str) -> Resu
     let objects = part.iter().map(|member| (Arc::clone(&member.object), member.cause.clone())).collect();
     let asked = ByHand { commit: newest.commit.clone(), objects, cause, by, is_rollback: true };
     by_hand(transition, &newest.state, asked)
-}
-
-fn hold(
-    transition: &mut Transition<'_>,
-    service: &ServiceKey,
-    part: &[&RolledBack],
-    by: &str,
-) -> Result<(), Undecided> {
-    let told = part.iter().map(|member| format!("a rollback of {} to version {}", member.state.key.name, member.to));
-    let told = told.collect::<Vec<_>>().join(" and ");
-    let reason = format!("{told}; release it when Git says what should run");
-    holds::place(transition, HoldKind::Rollback, scope(service), reason, by).map(drop)
-}
-
-/// What is held of a service that went back.
-pub(super) fn scope(service: &ServiceKey) -> HoldScope {
-    let ServiceKey { project, stage, service } = service.clone();
-    HoldScope { project, stage: Some(stage), service: Some(service), context: None }
 }
 
 impl RolledBack {

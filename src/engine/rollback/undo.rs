@@ -1,14 +1,12 @@
 //! `rollout undo`: the template of an earlier version, and nothing else of it.
 
 use crate::engine::by_hand::{ByHand, by_hand, deployment, refuse_if_down, rolled_out};
-use crate::engine::holds;
 use crate::engine::records::Undecided;
-use crate::engine::rollback::{give_way, hand_over_to_beside, refuse_if_paused, target};
+use crate::engine::rollback::{give_way, hand_over_to_beside, hold, refuse_if_paused, target};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::manifest::digest;
 use crate::model::deployment_config::{CONTROLLERS, CONTROLLERS_POINTER};
-use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::ids::ConfigKey;
 use crate::model::object::Object;
 use crate::model::rollback::RollbackTo;
@@ -53,15 +51,7 @@ pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>
     let (commit, objects) = (earlier.commit, vec![(object.into(), cause.clone())]);
     let run = by_hand(transition, &state, ByHand { commit, objects, cause, by, is_rollback: true })?;
     transition.start(run)?;
-    let scope = HoldScope {
-        project: config.project.clone(),
-        stage: Some(config.stage.clone()),
-        service: Some(state.service.clone()),
-        context: None,
-    };
-    let name = &config.name;
-    let reason = format!("a rollback of {name} to version {target}; release it when Git says what should run");
-    holds::place(transition, HoldKind::Rollback, scope, reason, by)?;
+    hold(transition, &state.service_key(), [(config.name.as_str(), target)], by)?;
     Ok(target)
 }
 

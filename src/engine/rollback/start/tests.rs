@@ -5,7 +5,7 @@ use crate::engine::fixtures::{
     DOWN, HELD, Made, Memory, attempted, delivery, deployed, deploying, deployment, down, ended, holds, refused,
     repository, sequence, service, serving, slot, web,
 };
-use crate::model::hold::ProjectHolds;
+use crate::model::hold::{HoldKind, ProjectHolds};
 use crate::model::outcome::Outcome;
 use crate::model::rollback::RollbackParts;
 use crate::model::run::Phase;

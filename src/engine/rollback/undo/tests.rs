@@ -8,7 +8,7 @@ use crate::engine::fixtures::{
     repository, sequence, service, serving, slot, version, web,
 };
 use crate::model::event::Event;
-use crate::model::hold::ProjectHolds;
+use crate::model::hold::{HoldKind, ProjectHolds};
 use crate::model::outcome::Outcome;
 use crate::model::run::{Phase, SequenceRun};
 use crate::model::state::ConfigState;
