@@ -16,7 +16,7 @@ use crate::control::wiring::MirrorNotes;
 use crate::error::{Context, Failure, Result};
 use crate::forge::address::{ForgeKind, RepositoryAddress};
 use crate::forge::credential::Credential;
-use crate::forge::github::app::{Granted, Installation};
+use crate::forge::github::app::{AppSettings, Granted, Installation};
 use crate::forge::plain::NotesWriter;
 use crate::forge::pull_request::PullRequests;
 use crate::forge::registration::{Beside, WantedWebhook, Webhooks};
@@ -274,15 +274,7 @@ pub async fn try_pull_requests(
 
 async fn try_out(writer: Option<Arc<dyn StatusWriter>>) -> Result<Option<()>> {
     let Some(writer) = writer else { return Ok(None) };
-    let status = CommitStatus {
-        commit: CommitId::new("0".repeat(40)),
-        context: "launchway/plan".to_owned(),
-        state: StatusState::Pending,
-        description: "tried out".to_owned(),
-        path: None,
-        attempt: 1,
-        details: None,
-    };
+    let status = CommitStatus::new(CommitId::new("0".repeat(40)), "launchway/plan", StatusState::Pending, "tried out");
     match writer.write(&[status]).await {
         Ok(()) | Err(Refusal::Commit(_)) => Ok(Some(())),
         Err(Refusal::All(failure) | Refusal::Busy(failure)) => Err(failure),
@@ -343,10 +335,8 @@ async fn hosted(settings: &Settings, repository: &RepositorySettings, clock: Arc
     if kind == ForgeKind::None {
         return Ok(None);
     }
-    let forge_url = repository.forge.as_ref().and_then(|forge| forge.url.as_deref());
-    let address = || RepositoryAddress::on(kind, &repository.url, forge_url);
     let credential: Arc<dyn Credential> = match (repository.app(), repository.credentials.token.clone()) {
-        (Some(app), _) => Installation::new(app, address()?, ca_file.clone(), insecure, clock).await?,
+        (Some(app), _) => installation(app, repository, clock).await?,
         (None, Some(token)) => Arc::new(SecretSource::File(token)),
         (None, None) if repository.forge.is_some() => {
             let message = format!("repository `{}`: statuses on a host need a token", repository.name);
@@ -356,7 +346,7 @@ async fn hosted(settings: &Settings, repository: &RepositorySettings, clock: Arc
         (None, None) => return Ok(None),
     };
     let settings = HostSettings {
-        repository: address()?,
+        repository: address(repository)?,
         credential,
         app: repository.app().map(|app| app.id),
         ca_file,
@@ -373,9 +363,20 @@ async fn hosted(settings: &Settings, repository: &RepositorySettings, clock: Arc
 /// If it is not installed on the repository, or the host cannot be asked.
 pub async fn app_granted(repository: &RepositorySettings, clock: Arc<dyn Clock>) -> Result<Option<Granted>> {
     let Some(app) = repository.app() else { return Ok(None) };
+    installation(app, repository, clock).await?.granted().await.map(Some)
+}
+
+/// Where a repository is on its host.
+fn address(repository: &RepositorySettings) -> Result<RepositoryAddress> {
     let forge_url = repository.forge.as_ref().and_then(|forge| forge.url.as_deref());
-    let address = RepositoryAddress::on(repository.host(), &repository.url, forge_url)?;
+    RepositoryAddress::on(repository.host(), &repository.url, forge_url)
+}
+
+async fn installation(
+    app: &AppSettings,
+    repository: &RepositorySettings,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<Installation>> {
     let ca_file = repository.credentials.ca.clone();
-    let installation = Installation::new(app, address, ca_file, repository.insecure, clock).await?;
-    installation.granted().await.map(Some)
+    Installation::new(app, address(repository)?, ca_file, repository.insecure, clock).await
 }

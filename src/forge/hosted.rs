@@ -319,13 +319,8 @@ mod tests {
 
     fn status(commit: &str, context: &str, state: StatusState, description: &str) -> CommitStatus {
         CommitStatus {
-            commit: CommitId::from(commit),
-            context: context.to_owned(),
-            state,
-            description: description.to_owned(),
             path: Some("/runs/01ABC".to_owned()),
-            attempt: 1,
-            details: None,
+            ..CommitStatus::new(CommitId::from(commit), context, state, description)
         }
     }
 

@@ -74,6 +74,19 @@ pub struct CommitStatus {
     pub details: Option<Details>,
 }
 
+impl CommitStatus {
+    /// A line of the first attempt, beyond which there is nothing to say and that leads nowhere.
+    pub fn new(
+        commit: CommitId,
+        context: impl Into<String>,
+        state: StatusState,
+        description: impl Into<String>,
+    ) -> Self {
+        let (context, description) = (context.into(), description.into());
+        Self { commit, context, state, description, path: None, attempt: 1, details: None }
+    }
+}
+
 /// What there is to say beyond one line. It is remembered by its digest, so that what was written takes no more room for it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Details {
@@ -126,15 +139,7 @@ mod tests {
 
     #[test]
     fn details_are_remembered_by_their_digest_and_take_no_room_where_there_are_none() {
-        let plain = CommitStatus {
-            commit: CommitId::new("c"),
-            context: "launchway/plan".to_owned(),
-            state: StatusState::Error,
-            description: "1 problem".to_owned(),
-            path: None,
-            attempt: 1,
-            details: None,
-        };
+        let plain = CommitStatus::new(CommitId::new("c"), "launchway/plan", StatusState::Error, "1 problem");
         let stored = serde_json::to_value(&plain).unwrap();
         assert!(stored.get("details").is_none(), "{stored}");
         assert_eq!(serde_json::from_value::<CommitStatus>(stored).unwrap(), plain);

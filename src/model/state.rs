@@ -335,6 +335,11 @@ impl ConfigState {
         !self.removed && self.attempted.is_none() && !self.is_lacking()
     }
 
+    /// Whether it has pods only while a deployment of it runs.
+    pub fn is_test(&self) -> bool {
+        self.spec().is_ok_and(|spec| spec.test)
+    }
+
     /// Whether it is a replication controller that does not serve its template: what deploys it has to.
     fn is_lacking(&self) -> bool {
         let serving = self.serving.as_ref().map(|serving| &serving.object);

@@ -105,13 +105,8 @@ mod tests {
 
     fn status(context: &str, state: StatusState, attempt: u32) -> CommitStatus {
         CommitStatus {
-            commit: CommitId::new("c"),
-            context: context.into(),
-            state,
-            description: format!("{state} of {attempt}"),
-            path: None,
             attempt,
-            details: None,
+            ..CommitStatus::new(CommitId::new("c"), context, state, format!("{state} of {attempt}"))
         }
     }
 

@@ -121,8 +121,7 @@ mod tests {
     }
 
     fn status(context: &str, state: StatusState) -> CommitStatus {
-        let (commit, description) = ("1a2b3c4d5e".into(), "1 `deploy`".to_owned());
-        CommitStatus { commit, context: context.to_owned(), state, description, path: None, attempt: 1, details: None }
+        CommitStatus::new("1a2b3c4d5e".into(), context, state, "1 `deploy`")
     }
 
     #[test]

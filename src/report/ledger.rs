@@ -49,15 +49,7 @@ mod tests {
     use crate::model::ids::CommitId;
 
     fn status(state: StatusState, attempt: u32) -> CommitStatus {
-        CommitStatus {
-            commit: CommitId::new("c"),
-            context: "launchway/dev".into(),
-            state,
-            description: String::new(),
-            path: None,
-            attempt,
-            details: None,
-        }
+        CommitStatus { attempt, ..CommitStatus::new(CommitId::new("c"), "launchway/dev", state, String::new()) }
     }
 
     #[test]

@@ -81,8 +81,8 @@ pub fn status(head: &CommitId, foreseen: &Foreseen) -> Option<CommitStatus> {
         Foreseen::Broken(problems) | Foreseen::Planned(_, problems) => problems,
         Foreseen::Elsewhere | Foreseen::Conflicts(_) | Foreseen::Refused(_) => &[],
     };
-    let (context, details) = (PLAN.to_owned(), line::details("", problems));
-    Some(CommitStatus { commit: head.clone(), context, state, description, path: None, attempt: 1, details })
+    let details = line::details("", problems);
+    Some(CommitStatus { details, ..CommitStatus::new(head.clone(), PLAN, state, description) })
 }
 
 fn counted(files: usize) -> String {

@@ -69,13 +69,8 @@ fn settings(repository: &str, folder: &Path) -> HostSettings {
 
 fn status(commit: &str, stage: &str, state: StatusState) -> CommitStatus {
     CommitStatus {
-        commit: CommitId::from(commit),
-        context: format!("launchway/{stage}"),
-        state,
-        description: format!("{state} it is"),
         path: Some("/runs/7".to_owned()),
-        attempt: 1,
-        details: None,
+        ..CommitStatus::new(CommitId::from(commit), format!("launchway/{stage}"), state, format!("{state} it is"))
     }
 }
 

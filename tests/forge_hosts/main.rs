@@ -57,12 +57,7 @@ pub(crate) fn clock() -> Arc<ManualClock> {
 
 pub(crate) fn status(commit: &str, stage: &str, state: StatusState, description: &str) -> CommitStatus {
     CommitStatus {
-        commit: CommitId::from(commit),
-        context: format!("launchway/{stage}"),
-        state,
-        description: description.to_owned(),
         path: Some("/runs/7".to_owned()),
-        attempt: 1,
-        details: None,
+        ..CommitStatus::new(CommitId::from(commit), format!("launchway/{stage}"), state, description)
     }
 }

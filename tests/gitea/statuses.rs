@@ -49,13 +49,8 @@ impl Writer {
 
 fn status(commit: &str, context: &str, state: StatusState, description: &str) -> CommitStatus {
     CommitStatus {
-        commit: CommitId::from(commit),
-        context: context.to_owned(),
-        state,
-        description: description.to_owned(),
         path: Some("/runs/7".to_owned()),
-        attempt: 1,
-        details: None,
+        ..CommitStatus::new(CommitId::from(commit), context, state, description)
     }
 }
 

@@ -198,15 +198,7 @@ pub(crate) fn planned(plan: Plan) -> RevisionState {
 }
 
 pub(crate) fn status(context: &str, state: StatusState) -> CommitStatus {
-    CommitStatus {
-        commit: commit_id('1'),
-        context: context.into(),
-        state,
-        description: "it happened".into(),
-        path: None,
-        attempt: 1,
-        details: None,
-    }
+    CommitStatus::new(commit_id('1'), context, state, "it happened")
 }
 
 pub(crate) fn put(version: u64, run: SequenceRun) -> Write {

@@ -292,7 +292,7 @@ pub(in crate::engine) fn attempt_ended(
     let Some(state) = records.configs.get_mut(key)? else { return Ok(()) };
     let had_it = state.wanted.owner.as_ref() == Some(by);
     ownership::give_back(&mut state.wanted, by);
-    state.wanted.rests = state.wanted.owner.is_none() && state.spec().is_ok_and(|spec| spec.test);
+    state.wanted.rests = state.wanted.owner.is_none() && state.is_test();
     if let Some(attempt) = state.attempted.as_mut().filter(|attempt| attempt.version.number == number) {
         if outcome.passes() {
             let serving = attempt.version.clone();

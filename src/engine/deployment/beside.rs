@@ -25,7 +25,7 @@ pub(super) fn want_what_serves(state: &mut ConfigState) {
     aim(state, true);
     state.wanted.fallback = None;
     state.wanted.stays = false;
-    state.wanted.rests = state.spec().is_ok_and(|spec| spec.test);
+    state.wanted.rests = state.is_test();
     state.wanted.generation += 1;
 }
 

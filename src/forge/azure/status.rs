@@ -59,13 +59,8 @@ mod tests {
 
     fn status(state: StatusState) -> CommitStatus {
         CommitStatus {
-            commit: "1111".into(),
-            context: "launchway/dev/web".to_owned(),
-            state,
-            description: "version 2 serves".to_owned(),
             path: Some("/runs/7".to_owned()),
-            attempt: 1,
-            details: None,
+            ..CommitStatus::new("1111".into(), "launchway/dev/web", state, "version 2 serves")
         }
     }
 

@@ -79,15 +79,7 @@ mod tests {
 
     #[test]
     fn the_body_is_bitbuckets() {
-        let status = CommitStatus {
-            commit: "1111".into(),
-            context: "launchway/dev/web/pre".to_owned(),
-            state: StatusState::Cancelled,
-            description: "by ann".to_owned(),
-            path: None,
-            attempt: 1,
-            details: None,
-        };
+        let status = CommitStatus::new("1111".into(), "launchway/dev/web/pre", StatusState::Cancelled, "by ann");
         let sent = rendered(&status, None, "https://bitbucket.org/acme/shop/commits/1111", "STOPPED");
         let expected = r#"{"key":"launchway/dev/web/pre","state":"STOPPED","name":"launchway/dev/web/pre","url":"https://bitbucket.org/acme/shop/commits/1111","description":"cancelled: by ann"}"#;
         assert_eq!(serde_json::to_string(&sent).unwrap(), expected);

@@ -100,15 +100,7 @@ mod tests {
         let rendering = Rendering { public_url: None, knows_skipped: true };
         let (long, cut) = (format!("{}🚢🚢", "x".repeat(254)), format!("{}…", "x".repeat(254)));
         for (text, expected) in [("exit code 1\nno such table", "exit code 1 no such table"), (&long, &cut)] {
-            let status = CommitStatus {
-                commit: "1111".into(),
-                context: "launchway/dev".to_owned(),
-                state: StatusState::Failure,
-                description: text.to_owned(),
-                path: None,
-                attempt: 1,
-                details: None,
-            };
+            let status = CommitStatus::new("1111".into(), "launchway/dev", StatusState::Failure, text);
             assert_eq!(rendering.render(&status).description, expected);
         }
     }

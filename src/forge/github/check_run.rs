@@ -88,13 +88,16 @@ impl Output {
 /// Whether readers see the same in both.
 impl PartialEq for CheckRun {
     fn eq(&self, other: &Self) -> bool {
-        let seen = |run: &Self| {
-            let Output { title, summary, .. } = run.output.clone();
-            (run.name.clone(), run.status.clone(), run.conclusion.clone(), title, summary, run.output.annotated())
-        };
-        let is_linked = |run: &Self| !run.details_url.is_empty();
-        let are_linked = is_linked(self) && is_linked(other);
-        seen(self) == seen(other) && (!are_linked || self.details_url == other.details_url)
+        let are_linked = [self, other].iter().all(|run| !run.details_url.is_empty());
+        self.seen() == other.seen() && (!are_linked || self.details_url == other.details_url)
+    }
+}
+
+impl CheckRun {
+    /// What readers see of it, but for where it leads.
+    fn seen(&self) -> ([&str; 5], usize) {
+        let Output { title, summary, .. } = &self.output;
+        ([&self.name, &self.status, &self.conclusion, title, summary], self.output.annotated())
     }
 }
 
@@ -179,13 +182,13 @@ mod tests {
 
     fn status(state: StatusState, description: &str) -> CommitStatus {
         CommitStatus {
-            commit: "1111111111111111111111111111111111111111".into(),
-            context: "launchway/dev/web".to_owned(),
-            state,
-            description: description.to_owned(),
             path: Some("/runs/01ABC".to_owned()),
-            attempt: 1,
-            details: None,
+            ..CommitStatus::new(
+                "1111111111111111111111111111111111111111".into(),
+                "launchway/dev/web",
+                state,
+                description,
+            )
         }
     }
 

@@ -8,11 +8,10 @@ use http::Method;
 use reqwest::Url;
 use serde::Deserialize;
 
-use super::app;
 use super::check_run::{COMPLETED, CheckRun, rendered};
-use super::writer::{WORDS, WRITES, limited, manners, url};
-use crate::clock::{Clock, rfc3339};
-use crate::error::{Failure, Result};
+use super::writer::{WRITES, limited, manners, spend, url, words};
+use crate::clock::Clock;
+use crate::error::Result;
 use crate::forge::answer::{Meaning, Words};
 use crate::forge::api::Answer;
 use crate::forge::ask::asking;
@@ -97,8 +96,7 @@ impl StatusApi for Checks {
     }
 
     fn words(&self) -> Words {
-        let rights = "the App needs `Checks: read and write`, and whoever installed it has to accept that";
-        Words { rights, renewal: app::RENEWAL, ..WORDS }
+        words(&self.settings, "the App needs `Checks: read and write`, and whoever installed it has to accept that")
     }
 
     fn shows_details(&self) -> bool {
@@ -131,10 +129,7 @@ impl StatusApi for Checks {
         run: &CheckRun,
         present: &[CheckRun],
     ) -> Result<(), Refusal> {
-        self.writes.spend(call.now()).map_err(|until| {
-            let message = format!("GitHub takes so many check runs in an hour; more follow from {} on", rfc3339(until));
-            Refusal::Busy(Failure::transient(message))
-        })?;
+        spend(&self.writes, call.now(), "check runs")?;
         let written = match place(run, present) {
             Place::New => call.post(self, self.url(["check-runs"]), run, commit).await,
             Place::Over(id) => {

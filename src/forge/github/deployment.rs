@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::status::{DESCRIPTION_LIMIT, absent_is_empty};
-use super::writer::{manners, url, words};
-use crate::clock::{Clock, rfc3339};
-use crate::error::{Failure, Result};
+use super::writer::{manners, spend, url, words};
+use crate::clock::Clock;
+use crate::error::Result;
 use crate::forge::StatusWriter;
 use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
@@ -68,12 +68,7 @@ impl GithubDeployments {
     }
 
     fn spend(&self, ask: Ask<'_>) -> Result<()> {
-        self.writes.spend(ask.client.now()).map_err(|until| {
-            Failure::transient(format!(
-                "GitHub takes so many deployments in an hour; more follow from {} on",
-                rfc3339(until)
-            ))
-        })
+        spend(&self.writes, ask.client.now(), "deployments")
     }
 
     /// The one that was made for this.
@@ -163,13 +158,13 @@ mod tests {
 
     fn status(context: &str, state: StatusState) -> CommitStatus {
         CommitStatus {
-            commit: "1111111111111111111111111111111111111111".into(),
-            context: context.to_owned(),
-            state,
-            description: "web: version 2 serves".to_owned(),
             path: Some("/revisions/shop/1111".to_owned()),
-            attempt: 1,
-            details: None,
+            ..CommitStatus::new(
+                "1111111111111111111111111111111111111111".into(),
+                context,
+                state,
+                "web: version 2 serves".to_owned(),
+            )
         }
     }
 

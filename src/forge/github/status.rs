@@ -61,13 +61,13 @@ mod tests {
 
     fn status(state: StatusState, description: &str) -> CommitStatus {
         CommitStatus {
-            commit: "1111111111111111111111111111111111111111".into(),
-            context: "launchway/dev/web".to_owned(),
-            state,
-            description: description.to_owned(),
             path: Some("/runs/01ABC".to_owned()),
-            attempt: 1,
-            details: None,
+            ..CommitStatus::new(
+                "1111111111111111111111111111111111111111".into(),
+                "launchway/dev/web",
+                state,
+                description,
+            )
         }
     }
 

@@ -82,6 +82,16 @@ pub(super) fn api_url<'a>(repository: &'a RepositoryAddress, path: impl IntoIter
     url
 }
 
+/// Takes one write from what there may be of them.
+///
+/// # Errors
+/// `Transient` until there may be more.
+pub(super) fn spend(writes: &Budget, now: Timestamp, what: &str) -> Result<()> {
+    writes.spend(now).map_err(|until| {
+        Failure::transient(format!("GitHub takes so many {what} in an hour; more follow from {} on", rfc3339(until)))
+    })
+}
+
 /// Whether GitHub asks for fewer requests, which it answers 403 to as to what it forbids; and until when, if it says so.
 pub(super) fn limited(answer: &Answer) -> Option<Option<Timestamp>> {
     let number = |name: &str| answer.headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
@@ -161,10 +171,7 @@ impl StatusApi for GithubApi {
         status: &GithubStatus,
         _present: &[GithubStatus],
     ) -> Result<(), Refusal> {
-        self.writes.spend(call.now()).map_err(|until| {
-            let message = format!("GitHub takes so many statuses in an hour; more follow from {} on", rfc3339(until));
-            Refusal::Busy(Failure::transient(message))
-        })?;
+        spend(&self.writes, call.now(), "statuses")?;
         let url = self.url(["statuses", commit.as_str()]);
         call.post(self, url, status, commit).await.map(drop)
     }

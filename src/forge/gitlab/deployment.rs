@@ -168,13 +168,8 @@ mod tests {
     #[test]
     fn the_body_is_gitlabs() {
         let status = CommitStatus {
-            commit: "1111".into(),
-            context: "production#2".to_owned(),
-            state: StatusState::Running,
-            description: "web version 2 is Running".to_owned(),
-            path: None,
             attempt: 2,
-            details: None,
+            ..CommitStatus::new("1111".into(), "production#2", StatusState::Running, "web version 2 is Running")
         };
         let told = Told { status: &status, deployment: &Deployment::of(&status) };
         let expected = r#"{"environment":"production","sha":"1111","ref":"main","tag":false,"status":"running"}"#;

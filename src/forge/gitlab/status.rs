@@ -84,13 +84,8 @@ mod tests {
     #[test]
     fn the_body_is_gitlabs() {
         let status = CommitStatus {
-            commit: "1111".into(),
-            context: "launchway/dev".to_owned(),
-            state: StatusState::Running,
-            description: "web version 2 is Running".to_owned(),
             path: Some("/runs/01ABC".to_owned()),
-            attempt: 1,
-            details: None,
+            ..CommitStatus::new("1111".into(), "launchway/dev", StatusState::Running, "web version 2 is Running")
         };
         let sent =
             GitlabStatus { pipeline_id: Some(7), ..rendered(&status, Some("https://deploy.example"), Some("main")) };

@@ -103,13 +103,8 @@ mod tests {
 
     fn status(context: &str, state: StatusState, description: &str) -> CommitStatus {
         CommitStatus {
-            commit: CommitId::from("1111111111111111111111111111111111111111"),
-            context: context.to_owned(),
-            state,
-            description: description.to_owned(),
             path: Some("/runs/7".to_owned()),
-            attempt: 1,
-            details: None,
+            ..CommitStatus::new(CommitId::from("1111111111111111111111111111111111111111"), context, state, description)
         }
     }
 
