@@ -411,7 +411,8 @@ fn references(content: &Value, kind: &Kind) -> Vec<Reference> {
 /// What `Service` objects may select pods by, whatever their version is.
 fn pod_labels(content: &Value, name: &str) -> BTreeMap<String, String> {
     let mut labels = text_map(content.pointer("/spec/template/metadata/labels"));
-    if content.get("kind").and_then(Value::as_str) == Some("DeploymentConfig") {
+    let is_of_another_kind = content.get("kind").is_some(); // see `Object::declared_kind`
+    if !is_of_another_kind {
         labels.insert(CONFIG_LABEL.to_owned(), name.to_owned());
     }
     labels

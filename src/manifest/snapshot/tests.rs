@@ -549,6 +549,19 @@ fn files_that_are_followed_are_part_of_the_template() {
     }
 }
 
+#[test]
+fn a_service_may_select_by_the_label_that_pods_of_a_deployment_config_have_by_themselves() {
+    let front = "apiVersion: v1\nkind: Service\nmetadata: {name: front}\nspec: {selector: {deploymentconfig: web}, ports: [{port: 80}]}\n";
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n  \
+                      template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: 'git:web'}]}\n";
+    for (web, expected) in [(config("web", "git:web").as_str(), "web"), (deployment, "shared")] {
+        let tree = Tree::of(&[("web.yaml", web), ("front.yaml", front), ("web/bin/launch", "1")]);
+        let project = tree.read().project().project.clone().expect("nothing is wrong");
+        let service = project.stages[0].objects.get(&key(Kind::Service, "front")).expect("declared").service.clone();
+        assert_eq!(service.as_str(), expected, "{web}");
+    }
+}
+
 const AUTOSCALER: &str = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  \
                           scaleTargetRef: {apiVersion: apps.openshift.io/v1, kind: DeploymentConfig, name: web}\n  \
                           minReplicas: 1\n  maxReplicas: 9\n";
