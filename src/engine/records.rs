@@ -425,6 +425,12 @@ impl Records {
         self.runs.0.values().filter_map(Entry::now)
     }
 
+    /// The deployment configs that have changed and keep what files declare no longer.
+    pub fn keepers(&self) -> impl Iterator<Item = &ConfigState> {
+        let changed = self.configs.0.values().filter_map(|entry| entry.changed.as_ref()?.as_ref());
+        changed.filter(|state| !state.keeps.is_empty())
+    }
+
     /// Where objects were that are removed or go elsewhere.
     pub fn objects_left(&self) -> impl Iterator<Item = (Namespace, ObjectPlace)> {
         self.objects.0.iter().filter_map(|(place, entry)| {

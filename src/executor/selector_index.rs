@@ -147,6 +147,7 @@ mod tests {
             planned_at: None,
             inherited: None,
             tagged: std::collections::BTreeMap::new(),
+            kept_by: std::collections::BTreeSet::new(),
         }
     }
 

@@ -22,7 +22,7 @@ use super::{
     need, replication_controller, slip, task,
 };
 use crate::model::ids::{ServiceName, StageName};
-use crate::model::object::{CONFIG_LABEL, Kind, Location, ObjectKey};
+use crate::model::object::{CONFIG_LABEL, Kind, Location, Object, ObjectKey};
 use crate::model::project::TaskDefinition;
 
 mod uses;
@@ -406,6 +406,11 @@ fn references(content: &Value, kind: &Kind) -> Vec<Reference> {
     }
     found.extend(references::of_environment(content, &format!("{DEPLOYER}/environment")));
     found
+}
+
+/// The ConfigMaps, Secrets and claims that the pods, hooks or deployer of a deployment config read.
+pub(crate) fn referenced(config: &Object) -> BTreeSet<ObjectKey> {
+    references(&config.content.value(), &config.key.kind).into_iter().map(|reference| reference.key).collect()
 }
 
 /// What `Service` objects may select pods by, whatever their version is.

@@ -172,6 +172,9 @@ pub struct Change {
     /// For `Delete`: the kind in which it was declared, where that is another than that of its identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<Kind>,
+    /// For `Delete`: the deployment configs that ran with it when that was planned. It goes once none does.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub needed_by: BTreeSet<String>,
 }
 
 /// The cause of what waits because its file says `paused`.
@@ -187,8 +190,8 @@ pub const HELD: &str = "hold ";
 impl Change {
     /// What happens to an object, of which nothing else is said.
     pub fn of(key: ObjectKey, decision: Decision) -> Self {
-        let (reasons, cause, causes, object, retry, was) = Default::default();
-        Self { key, decision, reasons, cause, causes, object, retry, was }
+        let (reasons, cause, causes, object, retry, was, needed_by) = Default::default();
+        Self { key, decision, reasons, cause, causes, object, retry, was, needed_by }
     }
 
     /// Whether it waits because its file says `paused`.

@@ -80,6 +80,9 @@ pub struct ConfigState {
     /// What is not deployed again before a person lets it, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<Quarantined>,
+    /// The objects that files declare no longer and that what runs of it still needs.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub keeps: BTreeSet<ObjectKey>,
 }
 
 /// What a deployment config was that Git was rolled back from.
@@ -113,6 +116,15 @@ pub struct Version {
     pub commit: CommitId,
     /// What was asked.
     pub object: Arc<Object>,
+}
+
+impl Version {
+    /// The labels of its pods.
+    pub fn pod_labels(&self) -> BTreeMap<String, String> {
+        let declared = self.object.content.at("/spec/template/metadata/labels");
+        let declared = declared.and_then(|labels| serde_json::from_value(labels).ok()).unwrap_or_default();
+        self.object.pod_labels(self.number, declared)
+    }
 }
 
 /// An earlier complete version that stands beside the one that serves.
@@ -168,6 +180,9 @@ pub struct ObjectState {
     /// Of an `ImageStream`: the tags that were given an image beside the files.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tagged: BTreeMap<String, Tagged>,
+    /// The deployment configs that keep it although files declare it no longer: it goes with the last of them that needs it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub kept_by: BTreeSet<String>,
 }
 
 /// An image that a tag was given beside the files, until they say something else of that tag.
@@ -210,6 +225,16 @@ pub struct Imported {
 }
 
 impl ObjectState {
+    /// Whether files declare it no longer.
+    pub fn is_kept(&self) -> bool {
+        !self.kept_by.is_empty()
+    }
+
+    /// The digest of what was last declared and accepted: that of nothing, once it is only kept.
+    pub fn declared_digest(&self) -> Digest {
+        if self.is_kept() { Digest::new("") } else { self.object.digest.clone() }
+    }
+
     /// Whether it is a `Service` that leads to pods with these labels.
     pub fn selects(&self, labels: &Labels) -> bool {
         let selector = self.object.content.at("/spec/selector");
@@ -307,6 +332,7 @@ impl ConfigState {
             planned_at: None,
             inherited: None,
             quarantined: Vec::new(),
+            keeps: BTreeSet::new(),
         }
     }
 
@@ -353,10 +379,7 @@ impl ConfigState {
         let attempted = self.attempted.as_ref().map(|attempt| &attempt.version);
         let mut versions = attempted.into_iter().chain(&self.serving);
         let wanted = versions.find(|version| Some(version.number) == self.wanted.version());
-        let Some(version) = wanted else { return BTreeMap::new() };
-        let declared = version.object.content.at("/spec/template/metadata/labels");
-        let declared = declared.and_then(|labels| serde_json::from_value(labels).ok()).unwrap_or_default();
-        version.object.pod_labels(version.number, declared)
+        wanted.map(Version::pod_labels).unwrap_or_default()
     }
 
     /// What each version is to have as long as nothing is exchanged.

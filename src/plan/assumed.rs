@@ -33,6 +33,7 @@ fn applied(project: &Project, stage: &StageContent, repository: &RepositoryName,
                 planned_at: None,
                 inherited: None,
                 tagged: BTreeMap::new(),
+                kept_by: Default::default(),
             };
             seen.objects.insert(object.key.clone(), state);
         }

@@ -19,7 +19,7 @@ use crate::plan::change::{applied_service, change_of, deleted, unchanged};
 use crate::plan::order::{self as stage_order, Gate};
 use crate::plan::prune::Prune;
 use crate::plan::under_way::UnderWay;
-use crate::plan::{config_change, controllers, gate, same_procedure, sequence_for};
+use crate::plan::{config_change, controllers, gate, kept, same_procedure, sequence_for};
 
 /// Which revision is planned, and when.
 #[derive(Clone, Debug)]
@@ -201,11 +201,14 @@ fn check_prune(project: &Project, revision: &Revision, all: &Seen<'_>) -> Result
     let mut prune = Prune { declares_nothing: project.declares_nothing(), ..Prune::default() };
     let mut made = prune.clone();
     for (name, seen) in all.applied {
-        let leaves = |key: &&ObjectKey| seen.configs.get(*key).is_some_and(|config| config.removed);
+        let leaves = |key: &&ObjectKey| {
+            seen.configs.get(*key).is_some_and(|config| config.removed)
+                || seen.objects.get(*key).is_some_and(ObjectState::is_kept)
+        };
         let stays = |key: &&ObjectKey| {
             declared.get(name).is_some_and(|stage| !stage.prune || stage.objects.contains(key)) || leaves(key)
         };
-        prune.owned += seen.digests.len() - seen.configs.keys().filter(leaves).count();
+        prune.owned += seen.digests.len() - seen.configs.keys().chain(seen.objects.keys()).filter(leaves).count();
         let before = prune.gone.len();
         prune.gone.extend(all.differing(name).filter(|key| !stays(key)).cloned());
         let there = prune.gone.get(before..).unwrap_or_default();
@@ -322,6 +325,7 @@ fn plan_stage<'a>(
         found.extend(overtaken(stage, service, under_way, found, applied));
     }
     controllers::settle(stage, (applied, differing), &mut changes);
+    kept::note_needs(applied, &mut changes);
     for (service, why) in applied.never_deployed.iter().filter(|(service, _)| !applied.under_way.contains_key(*service))
     {
         changes.get_mut(service).into_iter().flatten().for_each(|change| leave(change, why));

@@ -15,6 +15,9 @@ pub(super) fn change_of(stage: &StageContent, key: &ObjectKey, applied: &Applied
     let declared: Option<&Arc<Object>> = stage.objects.get(key);
     let Some(declared) = declared else {
         let service = applied_service(key, applied)?;
+        if applied.objects.get(key).is_some_and(ObjectState::is_kept) {
+            return None; // it goes with what needs it
+        }
         return stage.prune.then(|| (service, deleted(key, applied)));
     };
     let change = match key.kind {
@@ -32,7 +35,7 @@ pub(super) fn change_of(stage: &StageContent, key: &ObjectKey, applied: &Applied
 pub fn object_change(declared: &Arc<Object>, applied: Option<&ObjectState>) -> Change {
     let object = Some(declared.clone());
     let key = declared.key.clone();
-    let Some(applied) = applied else {
+    let Some(applied) = applied.filter(|applied| !applied.is_kept()) else {
         let cause = "new".to_owned();
         return Change { cause, object, ..Change::of(key, Decision::Create) };
     };

@@ -158,6 +158,7 @@ mod tests {
             planned_at: None,
             inherited: None,
             tagged: tagged.collect(),
+            kept_by: Default::default(),
         };
         BTreeMap::from([(stage, Recorded { streams: vec![stream], configs: state.into_iter().collect() })])
     }

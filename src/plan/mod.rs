@@ -12,6 +12,7 @@ pub mod diff;
 pub mod gate;
 pub mod generated;
 pub mod images;
+pub mod kept;
 pub mod order;
 pub mod passed;
 mod procedure;

@@ -181,6 +181,9 @@ pub struct ServiceAddress {
     pub address: IpAddr,
     /// Its ports.
     pub ports: Vec<ServicePort>,
+    /// How many pods have the labels that it selects by; nothing, if it selects by none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selects: Option<u32>,
     /// How many pods it has that are ready.
     pub ready: u32,
     /// Why it does not answer, if it does not.

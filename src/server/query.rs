@@ -28,12 +28,13 @@ use crate::executor::hindrances::Hindrances;
 use crate::executor::selector_index::SelectorIndex;
 use crate::executor::sinks::Subscribers;
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
+use crate::model::object::Kind;
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::run::Run;
-use crate::model::state::{ConfigState, RepositoryState, RevisionState};
+use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::unique_name::UniqueName;
-use crate::runtime::Runtime;
 use crate::runtime::logs::{self, LogQuery};
+use crate::runtime::{Runtime, ServiceAddress};
 use crate::store::{EventRow, Listing, ReadStore, RunFilter, Versioned};
 
 pub use self::selection::Selection;
@@ -307,11 +308,16 @@ impl Query {
     pub async fn services(&self, selection: &Selection) -> Answer<List<ServiceView>> {
         self.check(selection).await?;
         let runtime = self.runtime()?;
+        let declared = self.store.objects(None, None, Some(&Kind::Service)).await?.found.into_iter();
+        let place = |state: &ObjectState| (state.destination.namespace.clone(), state.object.key.name.clone());
+        let kept = declared.map(|state| state.value).filter(ObjectState::is_kept);
+        let kept: BTreeMap<(Namespace, String), ObjectState> = kept.map(|state| (place(&state), state)).collect();
         let mut items = Vec::new();
         for namespace in self.namespaces(&**runtime, selection).await? {
             let services = runtime.services(&namespace).await?;
             let chosen = services.iter().filter(|service| selection.takes(selection.name.as_ref(), &service.name));
-            items.extend(chosen.map(|service| ServiceView::new(&namespace, service)));
+            let kept = |service: &ServiceAddress| kept.get(&(namespace.clone(), service.name.clone()));
+            items.extend(chosen.map(|service| ServiceView::new(&namespace, service, kept(service))));
         }
         Ok(items.into_iter().collect())
     }

@@ -279,6 +279,7 @@ impl State {
             name: service.name.clone(),
             address: std::net::Ipv4Addr::LOCALHOST.into(),
             ports: service.ports.clone(),
+            selects: None,
             ready: 0,
             problem: self.not_listening.get(&service.name).cloned(),
         }

@@ -42,6 +42,7 @@ fn stream(image: &str) -> ObjectState {
         planned_at: None,
         inherited: None,
         tagged: BTreeMap::new(),
+        kept_by: Default::default(),
     }
 }
 

@@ -48,6 +48,7 @@ async fn the_environment_is_kubernetes_and_nothing_of_the_daemons_own() {
         name: "front-end".into(),
         address: "127.1.2.3".parse().unwrap(),
         ports: vec![port(Some("http"), 80), port(Some("admin"), 90)],
+        selects: None,
         ready: 0,
         problem: None,
     }];

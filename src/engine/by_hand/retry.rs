@@ -186,13 +186,10 @@ fn failed(
     let state = records.configs.get(&delivery.service.config(&change.key.name))?;
     let same = |attempt: &&Attempt| attempt.outcome.is_some() && attempt.version.object.digest == object.digest;
     Ok(state.and_then(|state| state.attempted.as_ref()).filter(same).map(|attempt| Change {
-        key: change.key.clone(),
-        decision: Decision::Deploy,
-        reasons: Vec::new(),
         cause: cause.to_owned(),
         causes: vec![Cause::Manual { by: by.to_owned() }],
         object: Some(object.clone()),
         retry: Some(attempt.version.number),
-        was: None,
+        ..Change::of(change.key.clone(), Decision::Deploy)
     }))
 }

@@ -22,9 +22,11 @@ use crate::model::wanted::{Progress, Wanted};
 
 mod again;
 mod controllers;
+mod kept;
 mod object;
 
 pub use again::decide_again;
+pub(in crate::engine) use kept::release;
 use object::{place, put_object};
 
 /// What is remembered of something that is to be changed.
@@ -118,7 +120,7 @@ pub(in crate::engine) fn change(transition: &mut Transition<'_>, by: &RunId, cha
             declare_config(transition, &run, object)
         }
         (Kind::DeploymentConfig, ..) => Ok(()),
-        (_, Decision::Delete, _) => put_object(records, &run, change, None),
+        (_, Decision::Delete, _) => kept::withdraw(records, &run, change),
         (_, Decision::Create | Decision::Update, Some(object)) => {
             put_object(records, &run, change, Some(object.clone()))
         }

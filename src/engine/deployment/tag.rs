@@ -186,6 +186,7 @@ mod tests {
             planned_at: None,
             inherited: None,
             tagged: tagged.map(given).into_iter().collect(),
+            kept_by: Default::default(),
         }
     }
 

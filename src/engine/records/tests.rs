@@ -126,6 +126,7 @@ fn all() -> Records {
         planned_at: None,
         inherited: None,
         tagged: std::collections::BTreeMap::new(),
+        kept_by: std::collections::BTreeSet::new(),
     };
     let name = UniqueName::Project("shop".into());
     let owner = NameOwner { name: name.clone(), repository: "repo".into(), project: "shop".into(), stage: None };

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::time;
 use crate::model::ids::Namespace;
 use crate::model::pod::{ObservedPod, PodOwner, PodPhase, STRANGER};
+use crate::model::state::ObjectState;
 use crate::runtime::ServiceAddress;
 
 /// A pod.
@@ -96,15 +97,27 @@ pub struct ServiceView {
 }
 
 impl ServiceView {
-    /// A service of a namespace.
-    pub fn new(namespace: &Namespace, service: &ServiceAddress) -> Self {
+    /// A service of a namespace, with the object that declares it, if that is known.
+    pub fn new(namespace: &Namespace, service: &ServiceAddress, declared: Option<&ObjectState>) -> Self {
         Self {
             namespace: namespace.to_string(),
             name: service.name.clone(),
             address: service.address.to_string(),
             ports: service.ports.iter().map(|port| port.port).collect(),
             ready: service.ready,
-            problem: service.problem.clone(),
+            problem: service.problem.clone().or_else(|| leads_nowhere(service)).or_else(|| is_kept(declared?)),
         }
     }
+}
+
+/// That nobody is reached, though nothing is wrong with the service itself.
+fn leads_nowhere(service: &ServiceAddress) -> Option<String> {
+    (service.selects == Some(0)).then(|| "no pod has the labels that it selects by".to_owned())
+}
+
+/// That it will go.
+fn is_kept(declared: &ObjectState) -> Option<String> {
+    let keepers: Vec<&str> = declared.kept_by.iter().map(String::as_str).collect();
+    let until = format!("declared no longer; it goes once what serves of {} is replaced", keepers.join(", "));
+    declared.is_kept().then_some(until)
 }

@@ -170,7 +170,7 @@ impl ReadStore for MemoryStore {
         let objects = tables.objects.iter().filter(|(it, _)| &it.project == project && &it.stage == stage);
         applied.extend(objects.map(|(place, object)| AppliedDigest {
             key: place.key.clone(),
-            digest: object.value.object.digest.clone(),
+            digest: object.value.declared_digest(),
             settled: true,
         }));
         applied.sort_by(|one, other| one.key.cmp(&other.key));

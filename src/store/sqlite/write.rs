@@ -160,10 +160,11 @@ fn put_config(connection: &Connection, config: &Versioned<Arc<ConfigState>>) -> 
 
 fn put_object(connection: &Connection, object: &Versioned<Arc<ObjectState>>) -> Result<(), Error> {
     let Versioned { version, value } = object;
+    let digest = value.declared_digest();
     let columns: [Column<'_>; 4] = [
         ("service", &value.object.service.as_str()),
         ("repository", &value.repository.as_str()),
-        ("digest", &value.object.digest.as_str()),
+        ("digest", &digest.as_str()),
         ("record", &encode(&**value)?),
     ];
     let (project, stage, key) = (value.project.clone(), value.stage.clone(), value.object.key.clone());

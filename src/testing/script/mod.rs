@@ -32,7 +32,7 @@
 //! trigger STAGE/SERVICE [WHY FORCED]           the head's delivery again
 //! down, up                                     the whole repository
 //! environments, environments away|losing|back  a host shows deployments; it is out of reach, its answers are lost, or neither
-//! show pods|configs|runs|holds|plan|traffic|environments|statuses N
+//! show pods|configs|objects|runs|holds|plan|traffic|environments|statuses N
 //! check                                        the first stage serves what is declared, unless that failed
 //! ```
 
@@ -341,6 +341,10 @@ impl Play<'_> {
             ["pods"] => self.world.runtime.pods().iter().map(show::pod).collect(),
             ["configs"] => {
                 store.configs(None, None).await?.whole()?.iter().map(|config| show::config(&config.value)).collect()
+            }
+            ["objects"] => {
+                let objects = store.objects(None, None, None).await?;
+                objects.whole()?.iter().map(|object| show::object(&object.value)).collect()
             }
             ["runs"] => self.world.runs().await?.iter().map(show::run).collect(),
             ["holds"] => store.holds().await?.whole()?.iter().map(show::hold).collect(),

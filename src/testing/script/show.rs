@@ -5,7 +5,7 @@ use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Difference, Plan};
 use crate::model::pod::ObservedPod;
 use crate::model::run::{Run, SequenceState};
-use crate::model::state::ConfigState;
+use crate::model::state::{ConfigState, ObjectState};
 use crate::model::wanted::{Backend, Pace};
 use crate::runtime::ServiceSpec;
 use crate::simulation::runtime::Deed;
@@ -79,6 +79,12 @@ pub(super) fn config(state: &ConfigState) -> String {
     let removed = if state.removed { ", removed" } else { "" };
     let place = format!("{}/{}", state.key.stage, state.key.name);
     format!("{place}: serves {serving}{}, wants {wanted} ({pace}){removed}", attempted.unwrap_or_default())
+}
+
+/// `dev/ConfigMap/colors, kept by web`.
+pub(super) fn object(state: &ObjectState) -> String {
+    let keepers = state.kept_by.iter().map(|name| format!(", kept by {name}"));
+    format!("{}/{}{}", state.stage, state.object.key, keepers.collect::<String>())
 }
 
 pub(super) fn run(run: &Run) -> String {

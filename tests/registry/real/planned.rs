@@ -115,6 +115,7 @@ impl Shop {
                         removed: false,
                         inherited: None,
                         quarantined: Vec::new(),
+                        keeps: Default::default(),
                     };
                     Write::Config(Versioned { version: before.map_or(0, |it| it.version), value }.shared())
                 }
@@ -130,6 +131,7 @@ impl Shop {
                             planned_at: None,
                             inherited: None,
                             tagged: BTreeMap::new(),
+                            kept_by: Default::default(),
                         },
                     }
                     .shared(),

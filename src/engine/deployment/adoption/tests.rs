@@ -247,6 +247,7 @@ fn what_leads_to_pods_stays_as_it_is_until_this_life_or_its_head_says_the_same()
         planned_at: None,
         inherited: Some(Timestamp(5)),
         tagged: BTreeMap::new(),
+        kept_by: Default::default(),
     };
     let own = ObjectState { inherited: None, ..inherited.clone() };
     let free = SlotState::free(ServiceKey { project: "p".into(), stage: "s".into(), service: "web".into() });

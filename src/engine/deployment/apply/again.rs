@@ -19,7 +19,8 @@ use crate::plan::{config_change, gate};
 /// If something must be read first.
 pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) -> Result<Change, Undecided> {
     let Some(object) = change.object.as_ref().filter(|_| !change.is_by_hand()) else {
-        return Ok(if change.is_held() { deletion(&change.key) } else { change.clone() });
+        let goes = || Change { needed_by: change.needed_by.clone(), ..deletion(&change.key) };
+        return Ok(if change.is_held() { goes() } else { change.clone() });
     };
     if change.key.kind == Kind::DeploymentConfig {
         let config = service.config(&change.key.name);

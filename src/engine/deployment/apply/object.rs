@@ -1,5 +1,6 @@
 //! What a delivery declares beside deployment configs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::records::{Records, Undecided};
@@ -24,7 +25,17 @@ pub(super) fn put_object(
     let before = records.objects.get(&place)?;
     let state = object.map(|object| {
         let tagged = before.map_or_else(Default::default, |before| still_tagged(&before.tagged, &object));
-        ObjectState { project, stage, destination, repository, object, planned_at, inherited: None, tagged }
+        ObjectState {
+            project,
+            stage,
+            destination,
+            repository,
+            object,
+            planned_at,
+            inherited: None,
+            tagged,
+            kept_by: BTreeSet::new(),
+        }
     });
     records.objects.put(&place, state)?;
     if change.key.kind == Kind::Endpoints {

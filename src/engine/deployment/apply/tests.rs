@@ -52,6 +52,7 @@ fn stored(color: &str) -> ObjectState {
         planned_at: None,
         inherited: None,
         tagged: std::collections::BTreeMap::new(),
+        kept_by: std::collections::BTreeSet::new(),
     }
 }
 

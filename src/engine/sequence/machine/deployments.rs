@@ -1,5 +1,7 @@
 //! The deployment task: what it changes, and when that is done.
 
+use itertools::Itertools as _;
+
 use super::Step;
 use crate::engine::lifecycle::policy;
 use crate::model::action::Effect;
@@ -15,10 +17,7 @@ impl Step {
     pub(super) fn deploy(&mut self, index: usize) {
         let by = self.run.id.clone();
         let mut deployments = Vec::new();
-        // What is declared of replication controllers is on record before they are deployed.
-        let (led, others): (Vec<&Change>, Vec<&Change>) =
-            self.run.changes().iter().partition(|change| change.key.kind == Kind::DeploymentConfig && change.is_led());
-        for change in led.into_iter().chain(others) {
+        for change in in_order(self.run.changes()) {
             let change_box = Box::new(change.clone());
             if change.starts_deployment() {
                 let config = change.key.name.clone();
@@ -121,6 +120,19 @@ impl Step {
     }
 }
 
+/// What is declared of replication controllers is on record before they are deployed; what is declared no longer goes last, because
+/// whether something still needs it depends on what is deployed now.
+fn in_order(changes: &[Change]) -> Vec<&Change> {
+    let is_config = |change: &Change| change.key.kind == Kind::DeploymentConfig;
+    let mut all: Vec<&Change> = changes.iter().collect();
+    all.sort_by_key(|change| match change.decision {
+        _ if is_config(change) && change.is_led() => 0,
+        Decision::Delete if !is_config(change) => 2,
+        _ => 1,
+    });
+    all
+}
+
 /// The outcome that counts for a whole: the first that does not pass, errors before the rest.
 pub(super) fn worst(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
     let weight = |outcome: &Outcome| match outcome.status {
@@ -147,8 +159,11 @@ fn undeployed(changes: &[Change]) -> String {
         (true, _) => "nothing differs".to_owned(),
         (_, true) if changes.iter().any(runs_something) => "removed".to_owned(),
         (_, true) => {
-            let gone: Vec<String> = changes.iter().map(|change| change.key.to_string()).collect();
-            format!("{} removed", gone.join(", "))
+            let told = changes.iter().map(|change| match change.needed_by.iter().join(", ").as_str() {
+                "" => format!("{} removed", change.key),
+                users => format!("{} stays until nothing of {users} runs with it", change.key),
+            });
+            told.collect::<Vec<_>>().join(", ")
         }
         _ => "applied without a deployment".to_owned(),
     }

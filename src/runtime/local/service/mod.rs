@@ -189,7 +189,7 @@ impl Services {
     pub fn addresses(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
         let mut state = self.state();
         let records = state.known.of(&self.dir, namespace)?;
-        Ok(records.all().map(|record| record.address(0, None)).collect())
+        Ok(records.all().map(|record| record.address()).collect())
     }
 
     /// Tells which pods a namespace has now. Its services find out by themselves which of them are ready. If their processes
@@ -301,7 +301,9 @@ fn describe(dir: &ServiceDir, record: &ServiceRecord, status: io::Result<Option<
         Ok(None) => Some("no shim of services lives; one is started when a service or a pod changes".to_owned()),
         Err(error) => Some(format!("the services' shim does not answer: {error}")),
     };
-    record.address(u32::try_from(ready).unwrap_or(u32::MAX), problem)
+    let count = |pods| u32::try_from(pods).unwrap_or(u32::MAX);
+    let selects = (!record.spec.selector.is_empty()).then(|| count(pods.len()));
+    ServiceAddress { selects, ready: count(ready), problem, ..record.address() }
 }
 
 /// One whose record cannot be read.
@@ -310,5 +312,5 @@ fn describe_damaged(id: &ServiceId, dir: &ServiceDir, error: &io::Error, status:
     let address = status.and_then(|status| status.address).unwrap_or(Ipv4Addr::UNSPECIFIED);
     let file = dir.record().display().to_string();
     let problem = format!("cannot read `{file}`: {error}; it is written anew when {id} is applied again");
-    ServiceAddress { name, address: address.into(), ports: Vec::new(), ready: 0, problem: Some(problem) }
+    ServiceAddress { name, address: address.into(), ports: Vec::new(), selects: None, ready: 0, problem: Some(problem) }
 }

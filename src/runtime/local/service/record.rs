@@ -206,10 +206,10 @@ pub(super) struct ServiceRecord {
 }
 
 impl ServiceRecord {
-    /// Where it answers, with how many pods that are ready, and what is wrong.
-    pub(super) fn address(&self, ready: u32, problem: Option<String>) -> ServiceAddress {
+    /// Where it answers.
+    pub(super) fn address(&self) -> ServiceAddress {
         let (name, ports) = (self.spec.name.clone(), self.spec.ports.clone());
-        ServiceAddress { name, address: IpAddr::V4(self.address), ports, ready, problem }
+        ServiceAddress { name, address: IpAddr::V4(self.address), ports, selects: None, ready: 0, problem: None }
     }
 
     /// Where connections to one of the service's ports go in a pod.
