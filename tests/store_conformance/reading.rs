@@ -243,6 +243,14 @@ pub(crate) async fn applied_content_is_listed_without_records(backend: &dyn Back
     let applied = store.applied(&"shop".into(), &"dev".into()).await.unwrap();
     let rows: Vec<_> = applied.iter().map(|row| (&row.key.kind, row.digest.as_str(), row.settled)).collect();
     assert_eq!(rows, [(&Kind::DeploymentConfig, "sha256:4", true), (&other, "sha256:2", true)]);
+
+    // What is only kept is declared by nobody, so that declaring it again differs.
+    let mut kept = object_state("dev", object(other.clone(), "import", "sha256:2"));
+    kept.kept_by.insert("web".to_owned());
+    commit(&*store, [put_object(1, kept.clone())]).await;
+    assert_eq!(store.applied(&"shop".into(), &"dev".into()).await.unwrap()[1].digest.as_str(), "");
+    let key = kept.object.key.clone();
+    assert_eq!(store.object(&"shop".into(), &"dev".into(), &key).await.unwrap().unwrap().value, kept);
     assert_eq!(store.applied_stages(&"shop".into()).await.unwrap(), ["dev".into(), "prod".into()]);
     assert_eq!(store.applied_stages(&"else".into()).await.unwrap(), []);
 

@@ -138,6 +138,7 @@ pub(crate) fn object_state(stage: &str, object: Arc<Object>) -> ObjectState {
         planned_at: None,
         inherited: None,
         tagged: std::collections::BTreeMap::new(),
+        kept_by: std::collections::BTreeSet::new(),
     }
 }
 
