@@ -19,7 +19,7 @@ use crate::plan::config_change::foresee;
 use crate::plan::images::{self, Recorded};
 use crate::plan::passed::{self, Asked};
 use crate::plan::under_way::{self, OpenDelivery, UnderWays};
-use crate::plan::{controllers, gate, procedure};
+use crate::plan::{controllers, gate, kept, procedure};
 use crate::store::ReadStore;
 
 /// What is applied, by stage.
@@ -146,10 +146,11 @@ async fn applied(
             let declared = declared.and_then(|stage| stage.objects.get(&key)).map(|object| object.service.clone());
             read_record(store, (&project.name, name, key), declared, seen, records).await?;
         }
-        // Whether a replication controller goes is for what deploys it to say.
-        let leaders: BTreeSet<ObjectKey> =
-            seen.configs.values().filter_map(|config| controllers::leader_of(&config.object)).collect();
-        for key in leaders {
+        // Whether a replication controller goes is for what deploys it to say, and of other objects for what runs with them.
+        let leaders = seen.configs.values().filter_map(|config| controllers::leader_of(&config.object));
+        let readers = declared.map(|stage| kept::readers(stage, seen)).unwrap_or_default();
+        let others: BTreeSet<ObjectKey> = leaders.chain(readers).collect();
+        for key in others {
             if !seen.configs.contains_key(&key) {
                 read_record(store, (&project.name, name, key), None, seen, records).await?;
             }

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::build::Applied;
 use crate::manifest::referenced;
 use crate::model::ids::ServiceName;
-use crate::model::object::{Kind, ObjectKey};
+use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision};
+use crate::model::project::StageContent;
 use crate::model::state::{ConfigState, ObjectState, Version};
 
 /// Whether a deployment config needs an object that files declare no longer: a version that runs, or may run again, reads it; or it
@@ -20,15 +21,34 @@ pub fn needs(state: &ConfigState, object: &ObjectState) -> bool {
         return false;
     }
     match key.kind {
-        Kind::ConfigMap | Kind::Secret | Kind::PersistentVolumeClaim => {
-            running(state).any(|version| referenced(&version.object).contains(key))
-        }
+        _ if is_read(key) => running(state).any(|version| referenced(&version.object).contains(key)),
         Kind::Service => {
             let serving = state.serving.as_ref().filter(|_| state.attempted.is_some());
             serving.is_some_and(|serving| object.selects(&serving.pod_labels()))
         }
         _ => false,
     }
+}
+
+/// Whether pods read what is of that kind.
+fn is_read(key: &ObjectKey) -> bool {
+    matches!(key.kind, Kind::ConfigMap | Kind::Secret | Kind::PersistentVolumeClaim)
+}
+
+/// The deployment configs that still name what their stage declares no longer. Nothing of them need differ, so that nothing was
+/// read of them.
+pub fn readers(stage: &StageContent, applied: &Applied) -> BTreeSet<ObjectKey> {
+    let is_gone = |key: &&ObjectKey| is_read(key) && !stage.objects.contains(key);
+    let gone: BTreeMap<&ObjectKey, String> =
+        applied.objects.keys().filter(is_gone).map(|key| (key, format!("\"{}\"", key.name))).collect();
+    if gone.is_empty() {
+        return BTreeSet::new();
+    }
+    // Looked for as text first, because few of many name any.
+    let may_read = |config: &Object| gone.values().any(|name| config.content.text().contains(name));
+    let reads = |config: &Object| may_read(config) && referenced(config).iter().any(|key| gone.contains_key(key));
+    let configs = stage.objects.iter().filter(|object| is_config(&object.key) && reads(object));
+    configs.map(|config| config.key.clone()).collect()
 }
 
 /// Says of what goes which deployment configs run with it.

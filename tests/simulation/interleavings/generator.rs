@@ -31,10 +31,12 @@ pub(crate) enum Family {
     /// Events of all kinds are told side by side, some of them late, twice, too early, or about nothing; somebody listens; people
     /// approve, abort, pause and run again.
     Events,
+    /// Pushes rename what pods read, while they fail, hang and die, and people go back.
+    Maps,
 }
 
 /// Those that seeds are of.
-const FAMILIES: [(&str, Family); 12] = [
+const FAMILIES: [(&str, Family); 13] = [
     ("pushes", Family::Pushes),
     ("people", Family::People),
     ("repositories", Family::Repositories),
@@ -47,6 +49,7 @@ const FAMILIES: [(&str, Family); 12] = [
     ("interrupted", Family::Interrupted),
     ("deployers", Family::Deployers),
     ("events", Family::Events),
+    ("maps", Family::Maps),
 ];
 
 /// The stages that stories have, with the tasks of each.
@@ -171,6 +174,9 @@ impl Teller {
         if family == Family::Services || self.random.once_in(4) {
             self.service();
         }
+        if family == Family::Maps {
+            self.map();
+        }
         if family == Family::Executors && self.random.once_in(2) {
             self.say("sequence dev look:verify");
             self.say("triggered dev.look on dev.delivery.finished");
@@ -221,6 +227,7 @@ impl Teller {
         };
         match (self.random.below(12), family) {
             (2.., Family::Events) => self.events(),
+            (7.., Family::Maps) => self.maps(),
             (0..4, _) => self.push(repository),
             (4, _) => self.change(),
             (5..7, _) => self.pods(),
@@ -367,6 +374,37 @@ impl Teller {
         let delivered_with = self.one_of(&["web", "web", "web", "api", "front"]);
         let stage = self.one_of(&["", "", "", " stage=dev", " stage=production"]);
         self.say(format!("object Service {name} {leads} service={delivered_with}{stage}"));
+    }
+
+    /// What pods read gets another name, perhaps one that it had before.
+    fn map(&mut self) {
+        let name = self.one_of(&["red", "blue", "green"]);
+        let whose = self.one_of(&[" service=web", " service=web", ""]);
+        for old in ["red", "blue", "green"] {
+            self.say(format!("remove {old}"));
+        }
+        self.say(format!("object ConfigMap {name} c=1{whose}"));
+        self.say(format!("declare web needs={name}"));
+    }
+
+    fn maps(&mut self) {
+        match self.random.below(8) {
+            0 => self.say("crash"),
+            1 => self.people(""),
+            2 => {
+                let line =
+                    self.one_of(&["remove red", "remove blue", "declare web needs=", "remove web", "allow-prune"]);
+                self.say(line);
+                self.say("push");
+            }
+            3 => self.change(),
+            _ => {
+                self.map();
+                let image = self.one_of(&["a", "b", "c", "d"]);
+                self.say(format!("declare web image={image}"));
+                self.say("push");
+            }
+        }
     }
 
     fn services(&mut self) {

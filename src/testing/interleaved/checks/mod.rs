@@ -1,6 +1,7 @@
 //! What must hold: after every turn, and once everything has come to rest.
 
 mod heads;
+mod kept;
 mod pods;
 mod rest;
 mod sequences;
@@ -53,6 +54,8 @@ pub enum Invariant {
     RecordedServes,
     /// The services that are recorded answer as they are recorded, and no other.
     ServicesLead,
+    /// What pods read is there as long as something runs with it, and nothing is kept that nothing runs with.
+    FindsWhatItReads,
     /// The record credits a commit with what serves that declares it.
     CreditIsDue,
     /// What became of a hook or task is what became of a pod that was started for it.
@@ -254,6 +257,7 @@ impl Checks {
             &|| rest.down_is_down(),
             &|| rest.record_serves(),
             &|| rest.services_lead(),
+            &|| if self.another_store { Ok(Ok(())) } else { rest.finds_what_it_reads() },
             &|| rest.own_pods(),
             &|| if self.people_acted || self.another_store { Ok(Ok(())) } else { rest.one_version_a_revision() },
             &|| heads.one_owner(),
