@@ -111,11 +111,19 @@ pub enum Lookup {
     Evaluations(ServiceKey, String, Included, u32),
 }
 
+impl Lookup {
+    /// Whether it finds a plan, or something of one: that is another only once a plan was written.
+    pub fn is_of_plans(&self) -> bool {
+        use Lookup::{NewestPlanOf, Outline, PlanOf, PlannedAt};
+        matches!(self, PlanOf(..) | NewestPlanOf(..) | PlannedAt(..) | Outline(..))
+    }
+}
+
 /// What a lookup found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A plan, if there is one.
-    Plan(Option<Box<Plan>>),
+    Plan(Option<Arc<Plan>>),
     /// A number.
     Number(u32),
     /// Versions.
@@ -199,6 +207,8 @@ pub struct Records {
     trusts: bool,
     /// What is taken for granted of lookups that were not made.
     assumed: Vec<Lookup>,
+    /// Whether something was found by an earlier lookup.
+    found_before: bool,
 }
 
 impl<K, V> Default for Table<K, V> {

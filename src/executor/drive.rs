@@ -318,17 +318,13 @@ impl Driver {
     }
 
     async fn read(&self, needs: Vec<Need>, records: &mut Records) -> Result<()> {
-        let store = &*self.store;
         let mut read = BTreeSet::new();
         for need in needs {
             match need {
                 Need::Id => records.add_id(self.ids.next(self.clock.now())),
                 need if !read.insert(need.clone()) => {} // several asked for it
                 Need::Lookup(lookup) if records.assume(&lookup) => {}
-                Need::Lookup(lookup) => {
-                    let found = look_up(store, &lookup).await?;
-                    records.found(*lookup, found);
-                }
+                Need::Lookup(lookup) => self.read_lookup(*lookup, records).await?,
                 Need::Record(key) => self.read_record(key, records).await?,
             }
         }
@@ -350,15 +346,35 @@ impl Driver {
         Ok(())
     }
 
-    /// The records that are remembered otherwise than they are stored: none, if nobody writes past this driver.
+    /// Takes what an earlier lookup found, or asks the store.
+    async fn read_lookup(&self, lookup: Lookup, records: &mut Records) -> Result<()> {
+        let recent = self.recent.as_ref().filter(|_| lookup.is_of_plans());
+        if records.recall_lookup(&lookup, || recent?.found(&lookup)) {
+            return Ok(());
+        }
+        let asked = recent.map(|recent| recent.look_up());
+        let found = look_up(&*self.store, &lookup).await?;
+        if let (Some(recent), Some(asked)) = (recent, asked) {
+            recent.has_found(asked, &lookup, &found);
+        }
+        records.found(lookup, found);
+        Ok(())
+    }
+
+    /// The records and lookups that are remembered otherwise than they are stored: none, if nobody writes past this driver.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn misremembered(&self) -> Result<Vec<RecordKey>> {
+    pub async fn misremembered(&self) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
         for known in self.recent.iter().flat_map(|recent| recent.all()) {
             if stored(&*self.store, known.key()).await? != known {
-                wrong.push(known.key());
+                wrong.push(known.key().to_string());
+            }
+        }
+        for (lookup, found) in self.recent.iter().flat_map(|recent| recent.all_found()) {
+            if look_up(&*self.store, &lookup).await? != found {
+                wrong.push(format!("{lookup:?}"));
             }
         }
         Ok(wrong)
@@ -383,9 +399,9 @@ fn kept<T>(
 
 async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
     Ok(match lookup {
-        Lookup::PlanOf(plan, service) => Found::Plan(store.plan_of(plan, service).await?.map(Box::new)),
+        Lookup::PlanOf(plan, service) => Found::Plan(store.plan_of(plan, service).await?.map(Arc::new)),
         Lookup::NewestPlanOf(project, service) => {
-            Found::Plan(store.newest_plan_of(project, service).await?.map(Box::new))
+            Found::Plan(store.newest_plan_of(project, service).await?.map(Arc::new))
         }
         Lookup::NewestVersion(config) => {
             let filter = RunFilter { limit: 1, ..versions_of(config) };
@@ -402,7 +418,7 @@ async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
         }
         Lookup::Outline(repository, commit) => {
             let revision = store.outline(repository, commit.as_str()).await?;
-            Found::Plan(revision.and_then(|revision| revision.plan().cloned()).map(Box::new))
+            Found::Plan(revision.and_then(|revision| revision.plan().cloned()).map(Arc::new))
         }
         Lookup::WasDelivered(repository, id) => Found::Number(u32::from(store.was_delivered(repository, id).await?)),
         Lookup::Inhabited(project, stage) => {

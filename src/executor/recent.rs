@@ -9,19 +9,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashlink::LruCache;
 
-use crate::engine::records::Remembered;
+use crate::engine::records::{Found, Lookup, Remembered};
 use crate::error::Result;
 use crate::model::state::Versioned;
+use crate::model::transaction::Write;
 use crate::store::{ReadStore, RecordKey, Transaction};
 
 /// So many records are remembered: those of a thousand sequences that are under way, some kilobytes each.
 const MOST: usize = 4096;
 
+/// What so many lookups have found of plans is remembered: what is about one service, which is small.
+const MOST_LOOKUPS: usize = 512;
+
 /// The records that were used last.
 #[derive(Debug)]
 pub(super) struct Recent {
     places: Mutex<LruCache<RecordKey, Place>>,
+    lookups: Mutex<Lookups>,
     turns: AtomicU64,
+}
+
+/// What was found of plans since one was written.
+#[derive(Debug)]
+struct Lookups {
+    /// When somebody last began or ended to write one.
+    turn: Turn,
+    found: LruCache<Lookup, Found>,
 }
 
 /// What is remembered of a record.
@@ -43,6 +56,8 @@ pub(super) struct Writing {
     written: Vec<(RecordKey, Remembered)>,
     /// What else it was decided on.
     read: Vec<RecordKey>,
+    /// Whether a plan is among it.
+    plans: bool,
 }
 
 impl Default for Recent {
@@ -54,7 +69,8 @@ impl Default for Recent {
 impl Recent {
     /// Remembers the last `most` records.
     pub(super) fn of(most: usize) -> Self {
-        Self { places: Mutex::new(LruCache::new(most)), turns: AtomicU64::default() }
+        let lookups = Lookups { turn: Turn(0), found: LruCache::new(MOST_LOOKUPS) };
+        Self { places: Mutex::new(LruCache::new(most)), lookups: Mutex::new(lookups), turns: AtomicU64::default() }
     }
 
     /// What is remembered of a record.
@@ -82,8 +98,38 @@ impl Recent {
         }
     }
 
+    /// What a lookup has found of plans.
+    pub(super) fn found(&self, lookup: &Lookup) -> Option<Found> {
+        self.lookups().found.get(lookup).cloned()
+    }
+
+    /// Somebody looks something up of plans.
+    pub(super) fn look_up(&self) -> Turn {
+        self.lookups().turn
+    }
+
+    /// What was found by whoever looked it up at `asked`.
+    pub(super) fn has_found(&self, asked: Turn, lookup: &Lookup, found: &Found) {
+        let mut lookups = self.lookups();
+        if lookups.turn == asked {
+            lookups.found.insert(lookup.clone(), found.clone());
+        }
+    }
+
+    /// A plan is being written, or was: what was found before may be another by then.
+    fn forget_lookups(&self) {
+        let turn = self.next();
+        let mut lookups = self.lookups();
+        lookups.turn = turn;
+        lookups.found.clear();
+    }
+
     /// A transaction goes to the store.
     pub(super) fn begin(&self, transaction: &Transaction) -> Writing {
+        let plans = transaction.writes.iter().any(|write| matches!(write, Write::Plan(_) | Write::Revision(_)));
+        if plans {
+            self.forget_lookups();
+        }
         let begun = self.next();
         let records = transaction.writes.iter().filter_map(Remembered::after);
         let written: Vec<_> = records.map(|record| (record.key(), record)).collect();
@@ -95,11 +141,14 @@ impl Recent {
             }
         }
         let read = transaction.reads.iter().map(|read| read.key.clone()).collect();
-        Writing { begun, written, read }
+        Writing { begun, written, read, plans }
     }
 
     /// The transaction was committed: what it wrote is what there is, unless somebody else was writing it as well.
     pub(super) fn committed(&self, writing: Writing) {
+        if writing.plans {
+            self.forget_lookups();
+        }
         let ended = self.next();
         let mut places = self.places();
         let keys: Vec<RecordKey> = writing.written.iter().map(|(key, _)| key.clone()).collect();
@@ -118,6 +167,9 @@ impl Recent {
 
     /// The transaction was not committed, or nobody knows: something of what it was decided on is another thing by now.
     pub(super) fn refused(&self, writing: Writing) {
+        if writing.plans {
+            self.forget_lookups();
+        }
         let mut places = self.places();
         for key in writing.written.into_iter().map(|(key, _)| key).chain(writing.read) {
             places.remove(&key);
@@ -129,13 +181,23 @@ impl Recent {
         self.places().iter().filter_map(|(_, place)| place.known.clone()).collect()
     }
 
+    /// Everything that was found of plans.
+    pub(super) fn all_found(&self) -> Vec<(Lookup, Found)> {
+        self.lookups().found.iter().map(|(lookup, found)| (lookup.clone(), found.clone())).collect()
+    }
+
     /// Others have written.
     pub(super) fn forget(&self) {
         self.places().clear();
+        self.forget_lookups();
     }
 
     fn next(&self) -> Turn {
         Turn(self.turns.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn lookups(&self) -> MutexGuard<'_, Lookups> {
+        self.lookups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn places(&self) -> MutexGuard<'_, LruCache<RecordKey, Place>> {

@@ -54,7 +54,7 @@ macro_rules! kinds {
 
             /// Whether the decision is made on anything that was not read for it.
             pub fn rest_on_memory(&self) -> bool {
-                !self.assumed.is_empty() $(|| self.$table.rests_on_memory())*
+                self.found_before || !self.assumed.is_empty() $(|| self.$table.rests_on_memory())*
             }
 
             /// Whether everything is as it was read.
@@ -185,6 +185,14 @@ impl Records {
             self.found(lookup.clone(), Found::Number(0));
         }
         may
+    }
+
+    /// Takes what an earlier lookup found, if that will do. Says whether it does.
+    pub fn recall_lookup(&mut self, lookup: &Lookup, memory: impl FnOnce() -> Option<Found>) -> bool {
+        let Some(found) = self.trusts.then(memory).flatten() else { return false };
+        self.found_before = true;
+        self.found(lookup.clone(), found);
+        true
     }
 
     /// Whether these writes, if they are not refused, prove all that was taken for granted.

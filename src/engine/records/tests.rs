@@ -82,7 +82,7 @@ fn a_lookup_answers_with_what_it_found() {
     let mut records = Records::default();
     let newest = Lookup::NewestPlanOf("shop".into(), "web".into());
     let found = plan(&project(&["shipyard dev", "declare web image=a"]), "c1", &BTreeMap::new());
-    for (answer, expected) in [(None, None), (Some(Box::new(found.clone())), Some(&found))] {
+    for (answer, expected) in [(None, None), (Some(Arc::new(found.clone())), Some(&found))] {
         records.found(newest.clone(), Found::Plan(answer));
         assert_eq!(known(records.plan(newest.clone())), expected);
     }

@@ -199,7 +199,7 @@ async fn a_decision_asks_for_nothing_that_was_just_written() {
     let before = desk.store.guard.0.load(Ordering::Relaxed);
     assert_eq!(desk.wait("b").await, runs(&["a", "b"]));
     assert_eq!(desk.store.guard.0.load(Ordering::Relaxed), before + 1, "it is written");
-    assert_eq!(desk.driver.misremembered().await.unwrap(), []);
+    assert_eq!(desk.driver.misremembered().await.unwrap(), [""; 0]);
 }
 
 #[tokio::test]
@@ -207,9 +207,9 @@ async fn what_somebody_else_has_written_is_not_written_over() {
     let desk = Desk::new();
     desk.wait("a").await;
     desk.somebody_else(write(1, &["a", "else"])).await;
-    assert_eq!(desk.driver.misremembered().await.unwrap(), [key()]);
+    assert_eq!(desk.driver.misremembered().await.unwrap(), [key().to_string()]);
     assert_eq!(desk.wait("b").await, runs(&["a", "else", "b"]));
-    assert_eq!(desk.driver.misremembered().await.unwrap(), []);
+    assert_eq!(desk.driver.misremembered().await.unwrap(), [""; 0]);
 }
 
 #[tokio::test]
@@ -272,4 +272,37 @@ async fn that_an_event_is_new_is_looked_up_where_nothing_proves_it() {
     let desk = Desk::new();
     desk.somebody_else(Transaction::of(vec![delivery()])).await;
     assert!(!take(&desk, false).await.unwrap());
+}
+
+#[test]
+fn what_was_found_of_plans_counts_until_one_is_written() {
+    let newest = Lookup::NewestPlanOf("shop".into(), "web".into());
+    let plan = || {
+        let stages = crate::engine::fixtures::project(&["shipyard dev"]);
+        crate::engine::fixtures::plan(&stages, "c1", &std::collections::BTreeMap::new())
+    };
+    let written = || Transaction::of(vec![Write::Plan(plan().into())]);
+    let recent = Recent::default();
+    let found = Found::Plan(None);
+    let remember = || recent.has_found(recent.look_up(), &newest, &found);
+
+    remember();
+    recent.committed(recent.begin(&write(0, &["a"])));
+    assert_eq!(recent.found(&newest), Some(found.clone()), "a slot is no plan");
+
+    let before = recent.look_up();
+    let writing = recent.begin(&written());
+    let meanwhile = recent.look_up();
+    recent.committed(writing);
+    for asked in [before, meanwhile] {
+        recent.has_found(asked, &newest, &found);
+        assert_eq!(recent.found(&newest), None);
+    }
+
+    remember();
+    recent.refused(recent.begin(&written()));
+    assert_eq!(recent.found(&newest), None, "nobody knows whether it was written");
+    remember();
+    recent.forget();
+    assert_eq!(recent.found(&newest), None);
 }
