@@ -37,6 +37,7 @@ mod daemon_edges {
     mod imported;
     mod lost_mirror;
     mod many;
+    mod openshift;
     mod orders;
     mod previews;
     mod proposals;

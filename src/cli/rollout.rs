@@ -39,8 +39,7 @@ enum Verb {
     Latest {
         #[command(flatten)]
         config: Config,
-        /// With the images that are declared, and none that a trigger could bring; so it is without this too, as long as
-        /// image triggers bring none
+        /// With the images that are there, whatever the tags of its image triggers lead to by now
         #[arg(long)]
         again: bool,
         #[command(flatten)]
@@ -152,7 +151,10 @@ fn named(version: Option<u32>) -> Option<u32> {
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
     match &arguments.verb {
-        Verb::Latest { config, again: _as_always, dry_run } => latest(config, dry_run, global, output).await,
+        Verb::Latest { config, again, dry_run } => {
+            let request = LatestRequest { dry_run: dry_run.is_asked(), again: *again };
+            latest(config, &request, global, output).await
+        }
         Verb::Cancel(config) => cancel(config, global, output).await,
         Verb::Pause(config) => act(config, "pause", &json!({}), global, output).await,
         Verb::Resume(config) => act(config, "resume", &json!({}), global, output).await,
@@ -185,15 +187,14 @@ async fn act(
     ask(&client, &format!("{}/{action}", config_path(&found)), request, output).await
 }
 
-async fn latest(config: &Config, dry_run: &DryRun, global: &Global, output: &mut Output) -> Outcome {
+async fn latest(config: &Config, request: &LatestRequest, global: &Global, output: &mut Output) -> Outcome {
     let client = Client::to_act(global).await?;
     let found = config.find(&client, global, |target, _| format!("rollout latest {target}")).await?;
-    let request = LatestRequest { dry_run: dry_run.is_asked() };
     let path = format!("{}/latest", config_path(&found));
     if output.format() != Format::Name {
         return ask(&client, &path, &json!(request), output).await;
     }
-    let _done: Done = client.post(&path, &request).await?;
+    let _done: Done = client.post(&path, request).await?;
     output.line(title(&found))?;
     Ok(Exit::Good)
 }

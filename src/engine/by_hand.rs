@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use crate::engine::deployment::apply::next_version;
-use crate::engine::deployment::trigger;
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::queue;
@@ -24,13 +23,17 @@ use crate::model::state::{Attempt, ConfigState, Scaled};
 use crate::model::transaction::Write;
 
 mod decide;
+mod generate;
 mod pause;
 mod retry;
 mod signed;
 mod steer;
 mod switch;
 
+use generate::with_images;
+
 pub use decide::{Meant, Verdict, abort, abort_run, decide, rerun};
+pub use generate::{Generated, Images, Latest, generate};
 pub use pause::{Part, pause_delivery, resume_delivery};
 pub use retry::retry;
 pub use signed::{Signed, decide_signed};
@@ -132,7 +135,12 @@ pub fn ends_it(target: &str, stage: &StageName) -> String {
 ///
 /// # Errors
 /// If it is paused, or what is declared now waits for something, or a rollout is in progress.
-pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
+pub fn latest(
+    transition: &mut Transition<'_>,
+    config: &ConfigKey,
+    images: Images,
+    by: &str,
+) -> Result<Latest, Undecided> {
     let state = rolled_out(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
     holds::refuse(transition.records, &state.service_key())?;
@@ -150,11 +158,11 @@ pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> 
     refuse_if_waiting(transition.records, &state)?;
     refuse_if_not_passed(transition.records, &state)?;
     let cause = format!("manual change by {by}");
-    let object = trigger::newest(transition.records, &state)?;
-    let (commit, objects) = (state.declared_on.clone(), vec![(object, cause.clone())]);
+    let object = with_images(transition.records, &state, images)?;
+    let (commit, objects) = (state.declared_on.clone(), vec![(Arc::clone(&object), cause.clone())]);
     let run = by_hand(transition, &state, ByHand { commit, objects, cause, by, is_rollback: false })?;
     transition.start(run)?;
-    next_version(transition.records, config)
+    Ok(Latest { version: next_version(transition.records, config)?, object })
 }
 
 /// Changes the number of replicas until a revision declares another one: at once, also during a rollout. Only a hold of a

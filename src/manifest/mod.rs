@@ -53,7 +53,7 @@ pub(crate) use object::referenced;
 pub(crate) use shipyard::{shipyard_of, shipyard_problems};
 
 pub use files::{Absence, Content, FileEntry, FileKind, Files, LARGEST};
-pub use problem::{NOT_APPLIED, Problem, Severity};
+pub use problem::{NOT_APPLIED, Problem, Severity, field_path};
 pub(crate) use shape::nearest;
 pub use snapshot::{Changed, Options, Outcome, Snapshot};
 

@@ -114,7 +114,7 @@ impl fmt::Display for Problem {
 }
 
 /// `/spec/triggers/0/type` as upstream writes it: `spec.triggers[0].type`.
-pub(crate) fn field_path(pointer: &str) -> String {
+pub fn field_path(pointer: &str) -> String {
     let mut path = String::with_capacity(pointer.len());
     for segment in pointer.split('/').skip(1) {
         if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -87,7 +87,8 @@ impl RollbackRequest {
         if length > MOST_OF_NOTES {
             return Err(Failure::stalled(format!("notes have at most {MOST_OF_NOTES} characters, not {length}")));
         }
-        let parts = RollbackParts { labels: *labels, strategy: strategy.unwrap_or(*labels), application: *application };
+        let strategy = strategy.unwrap_or(*labels);
+        let parts = RollbackParts { labels: *labels, strategy, template: *application, replication: *application };
         let notes = notes.split_whitespace().collect::<Vec<_>>().join(" ");
         Ok(Rollback { config, to, parts, notes, may_be_absent: false })
     }

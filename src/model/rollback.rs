@@ -44,21 +44,26 @@ pub struct RollbackParts {
     pub labels: bool,
     /// The strategy with its hooks (`config` in the proposal, unless it is left out).
     pub strategy: bool,
-    /// The template of the pods, their number and their selector (`application` in the proposal).
-    pub application: bool,
+    /// The template of the pods (`application` in the proposal).
+    pub template: bool,
+    /// Their number and their selector (`application` in the proposal).
+    pub replication: bool,
 }
 
 impl RollbackParts {
     /// Everything that a rollback can bring back.
-    pub const ALL: Self = Self { labels: true, strategy: true, application: true };
+    pub const ALL: Self = Self { labels: true, strategy: true, ..Self::APPLICATION };
     /// The proposal's "configuration rollback".
-    pub const CONFIG: Self = Self { application: false, ..Self::ALL };
+    pub const CONFIG: Self = Self { labels: true, strategy: true, ..Self::NOTHING };
     /// The proposal's "application rollback".
-    pub const APPLICATION: Self = Self { labels: false, strategy: false, application: true };
+    pub const APPLICATION: Self = Self { template: true, replication: true, ..Self::NOTHING };
+
+    /// Nothing.
+    pub const NOTHING: Self = Self { labels: false, strategy: false, template: false, replication: false };
 
     /// Whether nothing would come back.
     pub fn is_nothing(self) -> bool {
-        !(self.labels || self.strategy || self.application)
+        self == Self::NOTHING
     }
 }
 

@@ -112,6 +112,7 @@ impl IntoResponse for Problem {
         let mut response = (status, axum::Json(self.as_keptn_reads_it())).into_response();
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response.extensions_mut().insert(self); // for those who say it in other words
         response
     }
 }
@@ -121,7 +122,7 @@ pub(super) async fn worded(response: Response) -> Response {
     let status = response.status();
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let is_error = status.is_client_error() || status.is_server_error();
-    if !is_error || kind.starts_with("application/problem+json") || kind.starts_with("text/html") {
+    if !is_error || response.extensions().get::<Problem>().is_some() || kind.starts_with("text/html") {
         return response;
     }
     let detail = match status {

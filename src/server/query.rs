@@ -6,6 +6,7 @@ mod events;
 mod facts;
 mod holds;
 mod image_streams;
+mod openshift;
 mod projects;
 mod selection;
 mod sequences;

@@ -16,7 +16,7 @@ use tower_http::timeout::TimeoutLayer;
 
 use super::access::Need;
 use super::api::keptn::{executors, projects};
-use super::api::{act, deployer, exec, keptn, openapi, output, read, rollback};
+use super::api::{act, deployer, exec, keptn, openapi, openshift, output, read, rollback};
 use super::events;
 use super::origin::Origin;
 use super::page;
@@ -45,6 +45,7 @@ pub fn router(state: ServerState) -> Router {
     let sync = post(act::sync).route_layer(from_fn_with_state(state.needs(Need::Sync), guard));
     let all = reading
         .merge(acting)
+        .merge(of_openshift(&state))
         .route("/api/v1/revisions/{repository}/{commit}", follow)
         .route("/api/v1/sync", sync)
         .route("/approvals", approvals)
@@ -142,6 +143,36 @@ fn acting() -> Router<ServerState> {
         .route("/api/v1/holds", post(act::hold))
         .route("/api/v1/holds/{id}", delete(act::release))
         .route("/api/v1/releases", post(act::release_all))
+}
+
+/// OpenShift's clients read errors as `Status` objects.
+fn of_openshift(state: &ServerState) -> Router<ServerState> {
+    let (mut reading, mut acting) = (Router::new(), Router::new());
+    for root in openshift::ROOTS {
+        let configs = format!("{root}/namespaces/{{namespace}}/deploymentconfigs");
+        let config = format!("{configs}/{{name}}");
+        let generated = format!("{root}/namespaces/{{namespace}}/generatedeploymentconfigs/{{name}}");
+        let rollbacks = format!("{root}/namespaces/{{namespace}}/deploymentconfigrollbacks");
+        reading = reading
+            .route(&configs, get(openshift::list))
+            .route(&config, get(openshift::get))
+            .route(&generated, get(openshift::generate));
+        acting = acting
+            .route(&configs, post(openshift::from_git).delete(openshift::from_git))
+            .route(&config, put(openshift::put).patch(openshift::from_git).delete(openshift::from_git))
+            .route(&format!("{config}/instantiate"), post(openshift::instantiate))
+            .route(&format!("{config}/rollback"), post(openshift::roll_back))
+            .route(&rollbacks, post(openshift::roll_back_named));
+    }
+    // The paths of the proposal.
+    let reading = reading
+        .route("/deploymentConfigs/{id}", get(openshift::get_by_id))
+        .route("/generateDeploymentConfigs/{id}", get(openshift::generate_by_id));
+    let acting = acting.route("/deploymentConfigs/{id}", put(openshift::put_by_id));
+    reading
+        .route_layer(from_fn_with_state(state.needs(Need::Read), guard))
+        .merge(acting.route_layer(from_fn_with_state(state.needs(Need::Operate), guard)))
+        .layer(map_response(openshift::as_status))
 }
 
 /// What holds for every request and its answer.

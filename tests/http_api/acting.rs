@@ -1,4 +1,5 @@
 use launchway::control::commands::Command;
+use launchway::engine::by_hand::Images;
 use launchway::testing::world::config_key;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -28,7 +29,7 @@ async fn an_operators_request_becomes_a_command_with_their_name() {
     let config = config_key("dev", "web");
     assert_eq!(asked.len(), 7);
     assert!(asked.iter().all(|(_, by)| by == "ann"));
-    assert_eq!(asked[0].0, Command::Latest { config: config.clone(), dry_run: false });
+    assert_eq!(asked[0].0, Command::Latest { config: config.clone(), images: Images::Newest, dry_run: false });
     assert_eq!(asked[1].0, Command::Undo { config: config.clone(), to_version: Some(1), dry_run: false });
     assert_eq!(asked[2].0, Command::Scale { config, replicas: 3 });
 }
@@ -48,7 +49,7 @@ async fn what_is_only_tried_is_told_apart_from_what_is_done() {
     assert_eq!(mistyped.status(), StatusCode::UNPROCESSABLE_ENTITY);
     let config = config_key("dev", "web");
     let asked: Vec<Command> = server.asked.all().into_iter().map(|(command, _)| command).collect();
-    let latest = |dry_run| Command::Latest { config: config.clone(), dry_run };
+    let latest = |dry_run| Command::Latest { config: config.clone(), images: Images::Newest, dry_run };
     let undone = Command::Undo { config: config.clone(), to_version: None, dry_run: true };
     assert_eq!(asked, [latest(false), latest(true), undone]);
 }

@@ -5,6 +5,7 @@
 mod acting;
 mod bounds;
 mod commands;
+mod openshift;
 mod pages;
 mod reading;
 mod support;

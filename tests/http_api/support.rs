@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::Router;
+use launchway::control::commands::generate::generate;
 use launchway::control::commands::{Command, Commands, Done, Refusal};
 use launchway::engine::transition::Input;
 use launchway::error::Failure;
+use launchway::executor::drive::Driver;
 use launchway::model::event::Event;
 use launchway::model::shipyard::{APPROVAL_TASK, Sequence, Shipyard, Stage, Task};
 use launchway::model::time::Timestamp;
@@ -46,9 +48,11 @@ pub(crate) struct Server {
     running: DropGuard,
 }
 
-/// Remembers commands instead of carrying them out.
-#[derive(Default)]
-pub(crate) struct Recorder(Mutex<Vec<(Command, String)>>);
+/// Remembers commands instead of carrying them out; what is only generated is.
+pub(crate) struct Recorder {
+    all: Mutex<Vec<(Command, String)>>,
+    driver: Driver,
+}
 
 #[async_trait]
 impl Commands for Recorder {
@@ -56,14 +60,19 @@ impl Commands for Recorder {
         if let Command::Retry { .. } = command {
             return Err(Refusal::Conflict(Failure::stalled("rollout #1 is complete").hint("use `rollout latest`")));
         }
-        self.0.lock().unwrap().push((command, by.to_owned()));
+        match command {
+            Command::Generate(asked) if asked.carry_out.is_none() => {
+                return generate(&self.driver, "deploymentconfig/web", *asked, by).await;
+            }
+            command => self.all.lock().unwrap().push((command, by.to_owned())),
+        }
         Ok(Done { message: "rolled out".into(), ..Done::default() })
     }
 }
 
 impl Recorder {
     pub(crate) fn all(&self) -> Vec<(Command, String)> {
-        self.0.lock().unwrap().clone()
+        self.all.lock().unwrap().clone()
     }
 }
 
@@ -96,6 +105,31 @@ async fn pushed_twice() -> (tempfile::TempDir, World) {
     world.push(&shop("b")).await.unwrap();
     world.settle().await.unwrap();
     (folder, world)
+}
+
+/// A shop of which three versions of `web` were good, each with one pod more and another strategy than the one before.
+pub(crate) async fn shop_of_three_versions() -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::open(folder.path()).unwrap();
+    for (image, replicas) in [("a", 1), ("b", 2), ("c", 3)] {
+        let params = json!({"maxSurge": replicas, "maxUnavailable": 0});
+        let spec = json!({"strategy": {"type": "Rolling", "rollingParams": params}});
+        world.push(&project(two_stages(), &[deployment_config("web", image, replicas, spec)])).await.unwrap();
+        world.settle().await.unwrap();
+    }
+    serve(folder, &world, &[], Bounds::default()).await
+}
+
+/// A shop whose `web` was deployed, and is paused since.
+pub(crate) async fn shop_paused() -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::open(folder.path()).unwrap();
+    for paused in [false, true] {
+        let spec = json!({"paused": paused});
+        world.push(&project(two_stages(), &[deployment_config("web", "a", 1, spec)])).await.unwrap();
+        world.settle().await.unwrap();
+    }
+    serve(folder, &world, &[], Bounds::default()).await
 }
 
 /// A shop of which `web` was pushed, and pushed again without a change while its deployment hangs.
@@ -145,7 +179,7 @@ fn two_stages() -> Shipyard {
 }
 
 async fn serve(folder: tempfile::TempDir, world: &World, watched: &[&str], bounds: Bounds) -> Server {
-    let asked = Arc::new(Recorder::default());
+    let asked = Arc::new(Recorder { all: Mutex::default(), driver: world.driver.clone() });
     let store = Arc::new(SqliteReader::open(&folder.path().join("store.db")).unwrap());
     let tokens = vec![Token::new("ann", Role::Operate, OPERATOR), Token::new("ci", Role::Read, READER)];
     let shutdown = CancellationToken::new();

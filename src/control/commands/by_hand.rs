@@ -1,6 +1,6 @@
 //! Makes what people ask for durable. What comes of it is decided in [`crate::engine::by_hand`].
 
-use crate::engine::by_hand::{Cancelled, Resumed};
+use crate::engine::by_hand::{Cancelled, Images, Resumed};
 use crate::engine::deployment::deployer::{self, Ask};
 use crate::engine::records::{Records, Undecided};
 use crate::engine::rollback::Started;
@@ -57,8 +57,9 @@ pub async fn retry(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32>
 ///
 /// # Errors
 /// If it is paused, or what is declared now waits for something, or a rollout is in progress.
-pub async fn latest(driver: &Driver, config: &ConfigKey, dry_run: bool, by: &str) -> Result<u32> {
-    decide_unless(dry_run, driver, |transition| by_hand::latest(transition, config, by)).await
+pub async fn latest(driver: &Driver, config: &ConfigKey, images: Images, dry_run: bool, by: &str) -> Result<u32> {
+    let latest = decide_unless(dry_run, driver, |transition| by_hand::latest(transition, config, images, by)).await?;
+    Ok(latest.version)
 }
 
 /// Deploys an earlier version's template as a new version, and holds the service; says which version is restored. A dry run

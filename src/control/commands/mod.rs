@@ -1,6 +1,7 @@
 //! What people, and deployers of theirs, ask the daemon to do.
 
 pub mod by_hand;
+pub mod generate;
 pub mod operator;
 pub mod propose;
 mod release;
@@ -12,7 +13,9 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::control::commands::generate::{Candidate, GenerateCommand};
 use crate::control::commands::propose::ProposalView;
+use crate::engine::by_hand::Images;
 use crate::engine::deployment::deployer::Ask;
 use crate::engine::rollback::evaluate::Evaluation;
 use crate::error::Failure;
@@ -55,10 +58,15 @@ pub enum Command {
     Latest {
         /// Which.
         config: ConfigKey,
+        /// With which images.
+        #[serde(default)]
+        images: Images,
         /// Only say what that would do.
         #[serde(default)]
         dry_run: bool,
     },
+    /// Say what a deployment config would be, or deploy just that.
+    Generate(Box<GenerateCommand>),
     /// End what is under way: a deployment, then what served before serves again, or a task.
     Cancel {
         /// Of which config.
@@ -277,6 +285,9 @@ pub struct Done {
     /// The pull request that a rollback is proposed as.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposal: Option<Box<ProposalView>>,
+    /// What was generated, for whoever shows it in the words of others.
+    #[serde(skip)]
+    pub candidate: Option<Box<Candidate>>,
 }
 
 /// A command that was not taken.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::control::commands::generate::generate;
 use crate::control::commands::propose::propose;
 use crate::control::commands::release::release;
 use crate::control::commands::rollback::rollback;
@@ -12,7 +13,7 @@ use crate::control::commands::{Command, Commands, Done, Refusal, by_hand, sequen
 use crate::control::environment::EnvironmentRevisions;
 use crate::control::housekeeping::Housekeeping;
 use crate::control::watcher::Watcher;
-use crate::engine::by_hand::{Cancelled, no_stage};
+use crate::engine::by_hand::{Cancelled, Images, no_stage};
 use crate::engine::deployment::deployer::Ask;
 use crate::engine::sync::Allowance;
 use crate::engine::sync::Trigger;
@@ -56,7 +57,11 @@ impl Commands for Operator {
                 let done = self.sync(&repository, up.then_some(by)).await?;
                 if allows { self.allow(&repository, &allow).await } else { Ok(done) }
             }
-            Command::Latest { config, dry_run } => self.latest(&config, dry_run, by).await,
+            Command::Latest { config, images, dry_run } => self.latest(&config, images, dry_run, by).await,
+            Command::Generate(asked) => {
+                let title = self.title(&asked.config).await?;
+                generate(&self.driver, &title, *asked, by).await
+            }
             Command::Cancel { config } => self.cancel(&config, by).await,
             Command::Retry { config } => {
                 let title = self.title(&config).await?;
@@ -202,9 +207,9 @@ impl Operator {
         Ok(Done { message, runs: vec![run], ..Done::default() })
     }
 
-    async fn latest(&self, config: &ConfigKey, dry_run: bool, by: &str) -> Result<Done, Refusal> {
+    async fn latest(&self, config: &ConfigKey, images: Images, dry_run: bool, by: &str) -> Result<Done, Refusal> {
         let title = self.title(config).await?;
-        let version = by_hand::latest(&self.driver, config, dry_run, by).await.map_err(conflict)?;
+        let version = by_hand::latest(&self.driver, config, images, dry_run, by).await.map_err(conflict)?;
         Ok(match dry_run {
             true => said(format!("{title} would be rolled out as version {version} (dry run)")),
             false => rollout(config, version, format!("{title} rolled out")),
@@ -407,7 +412,7 @@ fn refuse_many(replicas: u32) -> Result<(), Refusal> {
     Err(Refusal::Invalid(Failure::stalled(message).hint("several deployment configs may share a service")))
 }
 
-fn rollout(config: &ConfigKey, version: u32, message: String) -> Done {
+pub(super) fn rollout(config: &ConfigKey, version: u32, message: String) -> Done {
     Done { message, runs: vec![config.deployment(version)], ..Done::default() }
 }
 

@@ -107,16 +107,39 @@ fn nothing_is_cancelled_where_nobody_has_the_slot() {
     }
 }
 
-fn latest_of(memory: &Memory) -> crate::error::Result<Made<u32>> {
-    memory.decide(|transition| latest(transition, &web(), "ann"))
+#[test]
+fn what_a_deployment_config_would_be_is_worked_out_whatever_is_in_its_way() {
+    let generated = |memory: &Memory| {
+        let made = memory.decide(|transition| generate(transition.records, &web(), Images::Newest));
+        let Generated { version, is_new, is_paused, .. } = made.expect("it is there").answer;
+        (version, is_new, is_paused)
+    };
+    let paused = with_spec(serving(1, "a"), json!({"paused": true}));
+    for (memory, expected) in [
+        (serves(), (1, false, false)),
+        (serves().with(declared("b")), (1, true, false)), // never deployed
+        (rolls_out(), (2, false, false)),
+        (serves().with(holds(HoldKind::Person)), (1, false, false)),
+        (serves().with(paused), (2, true, true)),
+    ] {
+        assert_eq!(generated(&memory), expected);
+    }
+    let nowhere = Memory::default().decide(|transition| generate(transition.records, &web(), Images::Newest));
+    assert_eq!(refused(nowhere), NO_CONFIG);
+}
+
+fn latest_of(memory: &Memory) -> crate::error::Result<Made<Latest>> {
+    memory.decide(|transition| latest(transition, &web(), Images::Newest, "ann"))
 }
 
 #[test]
 fn what_is_declared_is_deployed_once_more_although_nothing_differs() {
     let mut memory = serves();
-    let made = memory.commit(|transition| latest(transition, &web(), "ann")).expect("nothing is in its way");
+    let made =
+        memory.commit(|transition| latest(transition, &web(), Images::Newest, "ann")).expect("nothing is in its way");
     let [run] = made.started()[..] else { unreachable!("{made:#?}") };
-    assert_eq!((made.answer, run.event_name(), &*run.cause), (2, "dev.rollout".into(), "manual change by ann"));
+    let told = (made.answer.version, run.event_name(), &*run.cause);
+    assert_eq!(told, (2, "dev.rollout".into(), "manual change by ann"));
     assert_eq!((run.by.as_deref(), &run.plan, run.commit.as_str(), run.is_rollback), (Some("ann"), &None, "c1", false));
     assert_eq!(run.changes()[0].causes, [Cause::Manual { by: "ann".into() }]);
     let state = memory.get::<ConfigState>(web());
@@ -165,7 +188,7 @@ fn a_newer_revision_that_is_still_to_deploy_is_not_overtaken_by_hand() {
         (slot(Some(&ended(tests.clone(), Outcome::PASS)), &[]), &ended(tests, Outcome::PASS)),
     ] {
         let made = latest_of(&serves().with(state).with(sequence(run)));
-        assert_eq!(made.expect("nothing newer is still to be deployed").answer, 2);
+        assert_eq!(made.expect("nothing newer is still to be deployed").answer.version, 2);
     }
 }
 
@@ -182,7 +205,7 @@ fn what_is_declared_and_must_wait_is_not_passed_over_for_what_was_declared_befor
     );
     let goes_on = plan(&project(&["shipyard dev", "declare web image=b"]), "c3", &BTreeMap::new());
     for memory in [serves().planned(&held), serves().planned(&waits).planned(&goes_on)] {
-        assert_eq!(latest_of(&memory).expect("nothing keeps it from being deployed").answer, 2);
+        assert_eq!(latest_of(&memory).expect("nothing keeps it from being deployed").answer.version, 2);
     }
     let made = latest_of(&serves()).expect("nothing was planned");
     let noted = made.only::<RepositoryState>().by_hand.as_ref();

@@ -22,16 +22,21 @@ use crate::model::object::Object;
 use crate::model::rollback::RollbackParts;
 use crate::plan::generated;
 
-/// What belongs to the application, below `spec`.
-const APPLICATION: [&str; 5] = ["template", CONTROLLERS, "replicas", "selector", "selectorExpressions"];
+/// What the pods look like, below `spec`.
+const TEMPLATE: [&str; 2] = ["template", CONTROLLERS];
+/// How many there are, and which.
+const REPLICATION: [&str; 3] = ["replicas", "selector", "selectorExpressions"];
 
 /// What is declared now, with parts of an earlier version.
 pub(super) fn restore(now: &Object, earlier: &Object, parts: RollbackParts) -> Object {
     let (mut content, before) = (now.content.value(), earlier.content.value());
-    if parts.application {
+    if parts.template {
+        TEMPLATE.iter().for_each(|field| take(&mut content, &before, "spec", field));
+    }
+    if parts.replication {
         let is_autoscaled = content.pointer(AUTOSCALER_POINTER).is_some();
         let is_left = |field: &&&str| is_autoscaled && **field == "replicas";
-        let fields = APPLICATION.iter().filter(|field| !is_left(field));
+        let fields = REPLICATION.iter().filter(|field| !is_left(field));
         fields.for_each(|field| take(&mut content, &before, "spec", field));
     }
     if parts.strategy {
@@ -126,6 +131,8 @@ mod tests {
             (RollbackParts::ALL, &all[..]),
             (RollbackParts::CONFIG, &[labels[0], strategy[0]]),
             (RollbackParts::APPLICATION, &application),
+            (RollbackParts { template: true, ..RollbackParts::NOTHING }, &application[2..]),
+            (RollbackParts { replication: true, ..RollbackParts::NOTHING }, &application[..2]),
             (none, &labels),
         ] {
             let mut expected = declared("new");

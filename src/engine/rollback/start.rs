@@ -146,7 +146,7 @@ fn part(records: &Records, asked: &Rollback, by: &str) -> Result<Part, Undecided
         return Ok(Part::Stays(runs_already(&state, serving.number, number)));
     }
     let noted = if notes.is_empty() { String::new() } else { format!(": {notes}") };
-    let what = if parts.application && parts.strategy { "" } else { partly(parts.application) };
+    let what = partly(*parts);
     Ok(Part::GoesBack(Box::new(RolledBack {
         to: number,
         never_served: history.iter().any(|past| past.version == number && !past.is_complete),
@@ -160,8 +160,14 @@ fn part(records: &Records, asked: &Rollback, by: &str) -> Result<Part, Undecided
     })))
 }
 
-fn partly(application: bool) -> &'static str {
-    if application { " of the application" } else { " of the configuration" }
+fn partly(parts: RollbackParts) -> &'static str {
+    let RollbackParts { strategy, template, replication, .. } = parts;
+    match (template, replication) {
+        (true, true) if strategy => "",
+        (true, true) => " of the application",
+        (true, false) => " of the template",
+        (false, _) => " of the configuration",
+    }
 }
 
 /// Nothing that runs would change.

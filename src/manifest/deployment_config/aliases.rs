@@ -1,7 +1,7 @@
 //! The words of the proposals that OpenShift's deployments come from, in the places of those that were shipped.
 //!
-//! Source: "deployment hooks" (`lifecycle` on the strategy) and "deployments" (`controllerTemplate`, and the repository and
-//! tag of an image trigger). The policy `Continue` is among the defaults.
+//! Source: "deployment hooks" (`lifecycle` on the strategy) and "deployments" (no `spec`, `controllerTemplate`, and the
+//! repository and tag of an image trigger). The policy `Continue` is among the defaults.
 
 use serde_json::{Map, Value, json};
 
@@ -10,6 +10,7 @@ use crate::manifest::pod_template::text_at;
 
 /// Moves what is written under an older name; a second time changes nothing.
 pub(super) fn exchange(value: &mut Value, findings: &mut Findings<'_>) {
+    without_spec(value, findings);
     if value.get("spec").is_none_or(|spec| !spec.is_object()) {
         return;
     }
@@ -21,6 +22,39 @@ pub(super) fn exchange(value: &mut Value, findings: &mut Findings<'_>) {
     let triggers = value.pointer("/spec/triggers").and_then(Value::as_array).map_or(0, Vec::len);
     for index in 0..triggers {
         image_trigger(value, &format!("/spec/triggers/{index}/imageChangeParams"), findings);
+    }
+}
+
+/// Where the proposal's words are in a deployment config, if any are by which its fields are in other places than now.
+pub(crate) fn in_words_of_the_proposal(value: &Value) -> Option<&'static str> {
+    let places = [("/spec/controllerTemplate", "/spec"), ("/spec/template/controllerTemplate", "/spec")];
+    let place = places.into_iter().find(|(old, _)| value.pointer(old).is_some()).map(|(_, place)| place);
+    place.or_else(|| has_no_spec(value).then_some("/template"))
+}
+
+/// Whether it is as in the proposal, which has no `spec`; what lacks one by mistake is not.
+fn has_no_spec(value: &Value) -> bool {
+    value.get("spec").is_none_or(Value::is_null) && value.pointer("/template/controllerTemplate").is_some()
+}
+
+/// The proposal has what is declared beside the name and not in a `spec`, and how far it is beside that.
+fn without_spec(value: &mut Value, findings: &mut Findings<'_>) {
+    if !has_no_spec(value) {
+        return;
+    }
+    let Some(fields) = value.as_object_mut() else { return };
+    for reported in ["latestVersion", "details"] {
+        fields.remove(reported);
+    }
+    fields.insert("spec".to_owned(), json!({}));
+    fields.entry("metadata").or_insert_with(|| json!({}));
+    for (from, to) in [
+        ("/id", "/metadata/name"),
+        ("/labels", "/metadata/labels"),
+        ("/template", "/spec/template"),
+        ("/triggers", "/spec/triggers"),
+    ] {
+        move_to(value, from, to, findings);
     }
 }
 

@@ -17,6 +17,7 @@ use super::stage_context::{Runtime, Terms};
 use super::{metadata, names};
 use crate::model::deployment_config::{AUTOSCALER, CONTROLLER_OF, CONTROLLERS, DeploymentConfigSpec};
 
+pub(crate) use aliases::in_words_of_the_proposal;
 pub(crate) use defaults::write_out_pauses;
 pub(crate) use hook::hooks;
 pub(crate) use strategy::{block_of, is_leftover_block};

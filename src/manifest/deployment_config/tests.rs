@@ -305,6 +305,42 @@ fn the_proposals_words_are_understood() {
     }
 }
 
+/// The proposal's shape has no `spec`, and says beside what is declared how far it is.
+#[test]
+fn a_config_of_the_proposal_is_read_as_it_stands_there() {
+    let template = minimal()["spec"]["template"].clone();
+    let from = json!({"repositoryName": "shop/web", "containerNames": ["web"]});
+    let controller = json!({"podTemplate": template, "replicaSelector": {"app": "web"}, "replicas": 2});
+    let proposed = |name: Value| {
+        let mut proposed = json!({
+            "kind": "DeploymentConfig", "labels": {"tier": "front"}, "latestVersion": 3, "details": {"message": "x"},
+            "template": {"strategy": {"type": "Recreate"}, "controllerTemplate": controller},
+            "triggers": [{"type": "ConfigChange"}, {"type": "ImageChange", "imageChangeParams": from}],
+        });
+        proposed.as_object_mut().expect("a map").extend(name.as_object().expect("a map").clone());
+        proposed
+    };
+    let mut shipped = minimal();
+    shipped["metadata"] = json!({"name": "web", "labels": {"tier": "front"}});
+    let from = json!({"from": {"kind": "ImageStreamTag", "name": "shop/web:latest"}, "containerNames": ["web"]});
+    shipped["spec"] = json!({
+        "replicas": 2, "selector": {"app": "web"}, "template": template, "strategy": {"type": "Recreate"},
+        "triggers": [{"type": "ConfigChange"}, {"type": "ImageChange", "imageChangeParams": from}],
+    });
+    for name in [json!({"id": "web"}), json!({"metadata": {"name": "web"}})] {
+        assert_eq!(normalised(&proposed(name)), normalised(&shipped));
+    }
+    let (_, found) = normalised(&proposed(json!({"id": "web", "metadata": {"name": "api"}})));
+    assert_eq!(found, [(Severity::Error, "duplicate".into(), "id".into())], "one name is enough");
+    let mistaken =
+        json!({"kind": "DeploymentConfig", "metadata": {"name": "web"}, "replicas": 2, "template": template});
+    let (_, found) = normalised(&mistaken);
+    assert!(
+        found.contains(&(Severity::Error, "required".into(), "spec".into())),
+        "what lacks a spec by mistake is no proposal: {found:?}"
+    );
+}
+
 #[test]
 fn what_is_wrong_with_a_moved_part_is_told_where_it_is_written() {
     let text = "{apiVersion: v1, kind: DeploymentConfig, metadata: {name: web}, spec: {strategy: {lifecycle: {\n\

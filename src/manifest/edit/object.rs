@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::change::{Change, below};
 use super::{edit, problem};
-use crate::manifest::deployment_config::block_of;
+use crate::manifest::deployment_config::{block_of, in_words_of_the_proposal};
 use crate::manifest::object::type_of;
 use crate::manifest::pod_template::{CONTAINER_LISTS, items, text_at};
 use crate::manifest::problem::Problem;
@@ -61,7 +61,11 @@ fn collect(read: &Document, at: &str, parameters: &[Parameter<'_>], take: &mut d
     };
     match type_of(value) {
         Some(("v1" | "apps.openshift.io/v1", "DeploymentConfig")) => {
-            take(at, Kind::DeploymentConfig, expanded(text_at(value, "/metadata/name"), parameters));
+            let name = match text_at(value, "/metadata/name") {
+                "" => text_at(value, "/id"), // as in the proposal
+                name => name,
+            };
+            take(at, Kind::DeploymentConfig, expanded(name, parameters));
         }
         Some(("apps/v1", "Deployment")) => {
             take(at, Kind::Deployment, expanded(text_at(value, "/metadata/name"), parameters));
@@ -121,17 +125,17 @@ impl Config {
         Box::new(Problem::error(&location, "edit", message))
     }
 
+    /// What is written in them is in other places than it is looked for.
+    pub(super) fn refuse_the_proposals_words(&self) -> Result<(), Box<Problem>> {
+        let Some(place) = in_words_of_the_proposal(self.value()) else { return Ok(()) };
+        let message = "this is in the words of a proposal, in which nothing is changed";
+        let hint = "write `spec.template` and `spec.strategy`, or change it by hand";
+        Err(Box::new(self.problem(place, message).hint(hint)))
+    }
+
     /// The block of parameters of a strategy, given as it is written.
     pub(super) fn block(&self, strategy: &Value) -> Result<&'static str, Box<Problem>> {
-        if ["/spec/controllerTemplate", "/spec/template/controllerTemplate"]
-            .iter()
-            .any(|old| self.value().pointer(old).is_some())
-        {
-            let message = "this is in the words of a proposal, in which nothing is changed";
-            return Err(Box::new(
-                self.problem("/spec", message).hint("write `spec.template` and `spec.strategy`, or change it by hand"),
-            ));
-        }
+        self.refuse_the_proposals_words()?;
         match text_at(strategy, "/type") {
             "Custom" => Err(self.problem("/spec/strategy", "a strategy that is `Custom` has no hooks")),
             kind => Ok(block_of(kind)),

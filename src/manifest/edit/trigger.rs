@@ -94,6 +94,9 @@ fn value_of(params: &Value, containers: &[&str]) -> String {
 /// # Errors
 /// What is asked for and does not fit, or why the file cannot be changed so.
 pub fn triggers(text: &str, config: &Config, request: &TriggerRequest) -> Result<String, Box<Problem>> {
+    if config.value().get("spec").is_none() {
+        config.refuse_the_proposals_words()?;
+    }
     let request = &complete(config, request)?;
     if config.kind != Kind::Deployment {
         let list = own_list(config);
@@ -376,6 +379,10 @@ mod tests {
         assert!(unknown.contains("not all container names exist: db (accepts: init, web, log)"), "{unknown}");
         let parameter = refused(&config("  triggers: ${{T}}\n"), None);
         assert!(parameter.starts_with("web.yaml:5:13: error: this is no list"), "{parameter}");
+        let proposed =
+            "apiVersion: v1\nkind: DeploymentConfig\nid: web\ntemplate: {controllerTemplate: {}}\ntriggers: []\n";
+        let proposed = refused(proposed, None);
+        assert!(proposed.starts_with("web.yaml:4:11: error: this is in the words of a proposal"), "{proposed}");
         let broken = refused(&deployment("  annotations:\n    launchway.dev/triggers: |\n      - [\n"), None);
         assert!(broken.starts_with("web.yaml:"), "{broken}");
     }

@@ -13,6 +13,7 @@ mod triggers;
 use serde_json::{Value, json};
 
 use super::deployment::annotations::{HOOKS, INERT};
+use super::deployment_config::in_words_of_the_proposal;
 use super::edit::{Change, Config, below, configs, words};
 use super::pod_template::text_at;
 use super::problem::Problem;
@@ -62,16 +63,12 @@ fn first(file: &str, text: &str) -> Result<Option<Config>, Box<Problem>> {
     Ok(configs(file, text)?.into_iter().find(|config| config.kind == Kind::DeploymentConfig))
 }
 
-/// The comments that nothing is left of which they stood at.
+/// The comments that nothing is left of which they stood at. Texts of annotations keep theirs, also where they stand in one line.
 fn lost_comments(before: &str, after: &str) -> Vec<String> {
-    let comments = |text: &str| -> Vec<String> {
-        let comment = |line: &str| {
-            let at = if line.trim_start().starts_with('#') { line.find('#') } else { line.find(" #") }?;
-            Some(line[at..].trim().to_owned()).filter(|comment| comment.len() > 1)
-        };
-        text.lines().filter_map(comment).collect()
-    };
     let mut kept = comments(after);
+    for document in &super::yaml::read(after.as_bytes()).documents {
+        in_one_line(&document.value, after, &mut |text| kept.extend(comments(text)));
+    }
     let mut lost = comments(before);
     lost.retain(|comment| match kept.iter().position(|other| other == comment) {
         Some(at) => {
@@ -81,6 +78,39 @@ fn lost_comments(before: &str, after: &str) -> Vec<String> {
         None => true,
     });
     lost.into_iter().map(|comment| format!("the comment `{comment}` stood at something that is gone")).collect()
+}
+
+fn comments(text: &str) -> Vec<String> {
+    let comment = |line: &str| Some(line[comment_at(line)?..].trim().to_owned()).filter(|comment| comment.len() > 1);
+    text.lines().filter_map(comment).collect()
+}
+
+/// Where the comment of a line begins; what stands between quotes is none.
+fn comment_at(line: &str) -> Option<usize> {
+    let (mut quote, mut before) = (None, ' ');
+    for (at, this) in line.char_indices() {
+        match quote {
+            Some(open) if this == open && before != '\\' => quote = None,
+            Some(_) => {}
+            None if this == '#' && before.is_whitespace() => return Some(at),
+            None if matches!(this, '\'' | '"') && (before.is_whitespace() || "[{,:".contains(before)) => {
+                quote = Some(this)
+            }
+            None => {}
+        }
+        before = this;
+    }
+    None
+}
+
+/// Has the texts of several lines taken that a file has in one.
+fn in_one_line(value: &Value, file: &str, take: &mut dyn FnMut(&str)) {
+    match value {
+        Value::String(text) if text.contains('\n') && file.contains(&value.to_string()) => take(text),
+        Value::Array(items) => items.iter().for_each(|item| in_one_line(item, file, take)),
+        Value::Object(map) => map.values().for_each(|value| in_one_line(value, file, take)),
+        _ => {}
+    }
 }
 
 /// One of them on its way.
@@ -93,8 +123,8 @@ struct Step {
 impl Step {
     fn migrate(&mut self) -> Result<(), Box<Problem>> {
         let spec = self.spec();
-        if ["/controllerTemplate", "/template/controllerTemplate"].iter().any(|old| spec.pointer(old).is_some()) {
-            let problem = self.config.problem("/spec", "this is in the words of a proposal, which are not migrated");
+        if let Some(place) = in_words_of_the_proposal(self.config.value()) {
+            let problem = self.config.problem(place, "this is in the words of a proposal, which are not migrated");
             return Err(Box::new(problem.hint("write `spec.template`, `spec.replicas` and `spec.selector` first")));
         }
         self.inert()?;

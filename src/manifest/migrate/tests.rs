@@ -174,10 +174,31 @@ fn what_services_select_pods_by_stays() {
 }
 
 #[test]
+fn only_comments_that_are_gone_are_told() {
+    let strategy = "  strategy: # gone
+    # the kind
+    type: Canary # slowly
+    canaryParams:
+      steps: [{weight: 10}] # a few
+      pre: {failurePolicy: Abort, execNewPod: {command: [sh, -c, 'exit # 1']}} # first
+";
+    let gone = ["the comment `# gone` stood at something that is gone"];
+    let in_lines = config(strategy);
+    let in_one = in_lines.replace("metadata:\n  name: web\nspec:", "metadata: {name: web}\nspec:");
+    for (text, notes) in [(in_lines, gone), (in_one, gone)] {
+        assert_eq!(migrated(&text).notes, notes, "{}", migrated(&text).text);
+    }
+    let in_brackets = "  strategy: {type: Recreate, recreateParams: {pre: {failurePolicy: Abort, execNewPod: {command: [sh, -c, 'a # b']}}}}\n";
+    assert_eq!(migrated(&config(in_brackets)).notes, Vec::<String>::new());
+}
+
+#[test]
 fn what_cannot_be_migrated_is_refused_or_told() {
     let refused = |text: &str| deployment_configs("web.yaml", text).expect_err(text).to_string();
     let old = refused(&config("  controllerTemplate: {}\n"));
     assert!(old.contains("words of a proposal"), "{old}");
+    let older = refused("apiVersion: v1\nkind: DeploymentConfig\nid: web\ntemplate: {controllerTemplate: {}}\n");
+    assert!(older.starts_with("web.yaml:4:11: error: this is in the words of a proposal"), "{older}");
     let shared = refused(&config("  selector: &s {app: web}\n  note: *s\n"));
     assert!(shared.starts_with("web.yaml:7:"), "{shared}");
     let left = migrated(&config("  strategy: {type: Recreate, rollingParams: {maxSurge: 1}}\n"));

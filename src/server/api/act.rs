@@ -10,6 +10,7 @@ use super::extract::{Body, Segments};
 use super::hooks;
 use super::read::config_key;
 use crate::control::commands::{Command, Done, Refusal};
+use crate::engine::by_hand::Images;
 use crate::error::Failure;
 use crate::model::hold::HoldScope;
 use crate::model::ids::{CommitId, HoldId};
@@ -43,6 +44,8 @@ pub struct SyncRequest {
 pub struct LatestRequest {
     /// Only say what that would do.
     pub dry_run: bool,
+    /// With the images that are there, whatever the tags of its image triggers lead to by now.
+    pub again: bool,
 }
 
 /// To which version `undo` goes.
@@ -192,8 +195,9 @@ pub(in crate::server) async fn latest(
     Segments(segments): Segment3,
     body: Option<Body<LatestRequest>>,
 ) -> Acted {
-    let LatestRequest { dry_run } = body.map(|Body(request)| request).unwrap_or_default();
-    state.act(Command::Latest { config: config_key(segments), dry_run }, &actor).await.map(Json)
+    let LatestRequest { dry_run, again } = body.map(|Body(request)| request).unwrap_or_default();
+    let images = if again { Images::AsTheyAre } else { Images::Newest };
+    state.act(Command::Latest { config: config_key(segments), images, dry_run }, &actor).await.map(Json)
 }
 
 pub(in crate::server) async fn cancel(

@@ -7,6 +7,7 @@ pub mod extract;
 pub mod hooks;
 pub mod keptn;
 pub mod openapi;
+pub mod openshift;
 pub mod output;
 pub mod read;
 pub mod rollback;

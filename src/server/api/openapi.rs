@@ -12,6 +12,7 @@ use super::act::{
 };
 use super::exec::ExecRequest;
 use super::keptn::{AbortRequest, ApprovalRequest, EventAnswer, PauseRequest, RerunRequest};
+use super::openshift::{DeploymentConfigRollback, DeploymentRequest};
 use super::rollback::RollbacksRequest;
 use crate::control::commands::Done;
 use crate::server::problem::Problem;
@@ -32,6 +33,13 @@ struct Operation {
     answer: SchemaOf,
 }
 
+impl Operation {
+    /// Whether it is in the shape of another API, with paths, answers and errors of that one.
+    fn is_of_openshift(&self) -> bool {
+        self.path.starts_with("/apis/")
+    }
+}
+
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
@@ -44,7 +52,14 @@ const fn post(path: &'static str, summary: &'static str, request: Option<SchemaO
     Operation { method: "post", path, summary, request, answer }
 }
 
-const OPERATIONS: [Operation; 45] = [
+/// Where OpenShift's clients ask.
+macro_rules! of_openshift {
+    ($path:literal) => {
+        concat!("/apis/apps.openshift.io/v1/namespaces/{namespace}", $path)
+    };
+}
+
+const OPERATIONS: [Operation; 51] = [
     get("/repositories", "The watched repositories", schema::<List<RepositoryView>>),
     get("/repositories/{name}", "A watched repository", schema::<RepositoryView>),
     get("/repositories/{name}/deliveries", "Its last webhooks, newest first", schema::<List<WebhookCallView>>),
@@ -124,6 +139,32 @@ const OPERATIONS: [Operation; 45] = [
     post("/holds", "Let nothing change until released", Some(schema::<HoldRequest>), schema::<Done>),
     post("/releases", "End holds, or say what that would start", Some(schema::<ReleaseRequest>), schema::<Done>),
     Operation { method: "delete", path: "/holds/{id}", summary: "End a hold", request: None, answer: schema::<Done> },
+    get(of_openshift!("/deploymentconfigs"), "Deployment configs in OpenShift's shape", schema::<Value>),
+    get(of_openshift!("/deploymentconfigs/{name}"), "A deployment config in OpenShift's shape", schema::<Value>),
+    get(
+        of_openshift!("/generatedeploymentconfigs/{name}"),
+        "What its triggers would bring: a deployment config to put",
+        schema::<Value>,
+    ),
+    Operation {
+        method: "put",
+        path: of_openshift!("/deploymentconfigs/{name}"),
+        summary: "Deploy what was generated, as it was generated",
+        request: Some(schema::<Value>),
+        answer: schema::<Value>,
+    },
+    post(
+        of_openshift!("/deploymentconfigs/{name}/instantiate"),
+        "Ask for a new version",
+        Some(schema::<DeploymentRequest>),
+        schema::<Value>,
+    ),
+    post(
+        of_openshift!("/deploymentconfigs/{name}/rollback"),
+        "What it would be once it went back: a deployment config to put",
+        Some(schema::<DeploymentConfigRollback>),
+        schema::<Value>,
+    ),
 ];
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(build);
@@ -138,7 +179,9 @@ fn build() -> Value {
     let problem = generator.subschema_for::<Problem>();
     let mut paths: Map<String, Value> = Map::new();
     for operation in &OPERATIONS {
-        let path = paths.entry(format!("/api/v1{}", operation.path)).or_insert_with(|| json!({}));
+        let path =
+            if operation.is_of_openshift() { operation.path.to_owned() } else { format!("/api/v1{}", operation.path) };
+        let path = paths.entry(path).or_insert_with(|| json!({}));
         path[operation.method] = describe(operation, &problem, &mut generator);
     }
     json!({
@@ -155,15 +198,17 @@ fn build() -> Value {
 
 fn describe(operation: &Operation, problem: &Schema, generator: &mut SchemaGenerator) -> Value {
     let content = |schema: Schema| json!({"application/json": {"schema": schema}});
+    let (done, wrong) = match operation.is_of_openshift() {
+        true if operation.method == "post" => ("201", json!({"application/json": {"schema": {"title": "Status"}}})),
+        true => ("200", json!({"application/json": {"schema": {"title": "Status"}}})),
+        false => ("200", json!({"application/problem+json": {"schema": problem}})),
+    };
     let mut described = json!({
         "summary": operation.summary,
         "parameters": parameters(operation.path),
         "responses": {
-            "200": {"description": operation.summary, "content": content((operation.answer)(generator))},
-            "default": {
-                "description": "What is wrong, and what to do",
-                "content": {"application/problem+json": {"schema": problem}},
-            },
+            done: {"description": operation.summary, "content": content((operation.answer)(generator))},
+            "default": {"description": "What is wrong, and what to do", "content": wrong},
         },
     });
     if let Some(request) = operation.request {

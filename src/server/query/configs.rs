@@ -63,7 +63,7 @@ impl Query {
         }
     }
 
-    async fn deployment(&self, id: &RunId) -> Result<Option<DeploymentRun>> {
+    pub(super) async fn deployment(&self, id: &RunId) -> Result<Option<DeploymentRun>> {
         Ok(match self.store.run(id).await?.map(|run| run.value) {
             Some(Run::Deployment(run)) => Some(*run),
             Some(Run::Sequence(_)) | None => None,

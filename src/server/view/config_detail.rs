@@ -67,13 +67,13 @@ impl ConfigDetail {
 }
 
 /// What is declared, as people may see it.
-fn shown_spec(state: &ConfigState) -> Option<DeploymentConfigSpec> {
+pub(super) fn shown_spec(state: &ConfigState) -> Option<DeploymentConfigSpec> {
     let mut content = generated::shown(&state.object.content.value());
     serde_json::from_value(content.get_mut("spec")?.take()).ok()
 }
 
 /// Why what a deployer has asked for makes no progress, if so.
-fn stalled<'a>(run: &'a DeploymentRun, state: &ConfigState, observed: Option<&Observed>) -> Option<&'a str> {
+pub(super) fn stalled<'a>(run: &'a DeploymentRun, state: &ConfigState, observed: Option<&Observed>) -> Option<&'a str> {
     let settled = observed.is_some_and(|observed| is_there(run, state, observed));
     let told = Some(run.deployer.stalled.as_str()).filter(|stalled| !stalled.is_empty() && !settled);
     at_work(run).and(told)

@@ -12,6 +12,7 @@ mod hook;
 mod image_stream;
 mod keptn;
 mod lint;
+pub mod openshift;
 mod placement;
 mod plan;
 mod repository;

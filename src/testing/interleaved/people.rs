@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use crate::config::RetentionSettings;
 use crate::control::commands::by_hand;
 use crate::control::housekeeping::Housekeeping;
-use crate::engine::by_hand::{self as commands, Meant, Part, Verdict};
+use crate::engine::by_hand::{self as commands, Images, Meant, Part, Verdict};
 use crate::engine::sync::{Allowance, Trigger};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
@@ -132,7 +132,7 @@ async fn roll_out(driver: &Driver, verb: &str, config: &ConfigKey, rest: &[&str]
     match (verb, rest) {
         ("cancel", []) => by_hand::cancel(driver, config, WHO).await.map(drop),
         ("retry", []) => by_hand::retry(driver, config, WHO).await.map(drop),
-        ("latest", []) => by_hand::latest(driver, config, false, WHO).await.map(drop),
+        ("latest", []) => by_hand::latest(driver, config, Images::Newest, false, WHO).await.map(drop),
         ("pause", []) => by_hand::pause(driver, config, WHO).await.map(drop),
         ("promote", []) => by_hand::promote(driver, config, WHO).await.map(drop),
         ("undo", []) => by_hand::undo(driver, config, None, false, WHO).await.map(drop),

@@ -47,7 +47,7 @@ use std::time::Duration;
 
 use crate::clock::Clock as _;
 use crate::control::commands::by_hand;
-use crate::engine::by_hand::Resumed;
+use crate::engine::by_hand::{Images, Resumed};
 use crate::engine::rollback::evaluate::{Stage, evaluate};
 use crate::engine::sync::Trigger;
 use crate::error::{Context, Failure, Result};
@@ -278,7 +278,9 @@ impl Play<'_> {
                 None => "there is no such deployment config".to_owned(),
             },
             ["retry", dc] => format!("retries #{}", by_hand::retry(&driver, &key(dc)?, WHO).await?),
-            ["latest", dc] => format!("starts #{}", by_hand::latest(&driver, &key(dc)?, false, WHO).await?),
+            ["latest", dc] => {
+                format!("starts #{}", by_hand::latest(&driver, &key(dc)?, Images::Newest, false, WHO).await?)
+            }
             [verb @ ("pause" | "resume" | "promote"), dc] => self.steer(verb, &key(dc)?).await?,
             ["undo", dc, to @ ..] => {
                 let to = to.first().map(|to| number(to)).transpose()?;

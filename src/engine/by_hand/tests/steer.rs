@@ -53,7 +53,10 @@ fn a_pause_is_a_hold_of_the_service_that_is_placed_once() {
     );
     let memory = serves().with(holds.clone());
     assert!(!paused(&memory).answer, "already");
-    assert!(refused(memory.decide(|transition| latest(transition, &web(), "ann"))).contains("dc/web is paused"));
+    assert!(
+        refused(memory.decide(|transition| latest(transition, &web(), Images::Newest, "ann")))
+            .contains("dc/web is paused")
+    );
     let scaled = memory.decide(|transition| scale(transition, &web(), 3, "ann"));
     assert!(scaled.is_ok(), "replicas may change");
     let made = resumed(&memory).expect("it is resumed");

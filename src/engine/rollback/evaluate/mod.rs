@@ -14,7 +14,6 @@ use crate::manifest::replication_controller::inside;
 use crate::model::deployment_config::{DeploymentConfigSpec, HookPoint};
 use crate::model::object::Object;
 use crate::model::plan::Difference;
-use crate::model::rollback::RollbackParts;
 use crate::model::state::{ConfigState, spec_of};
 use crate::plan::diff::diff;
 
@@ -227,7 +226,7 @@ pub fn hooks(spec: &DeploymentConfigSpec) -> Vec<String> {
 fn about_the_version(member: &RolledBack, spec: &DeploymentConfigSpec) -> Vec<String> {
     let RolledBack { to, parts, .. } = member;
     let never_served = member.never_served.then(|| format!("version {to} has never served"));
-    let other_hooks = (*parts == RollbackParts::APPLICATION && !hooks(spec).is_empty())
+    let other_hooks = (parts.template && !parts.strategy && !hooks(spec).is_empty())
         .then(|| format!("the hooks that run are those that are declared now, not those of version {to}"));
     never_served.into_iter().chain(other_hooks).collect()
 }

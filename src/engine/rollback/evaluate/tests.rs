@@ -7,6 +7,7 @@ use crate::manifest::digest;
 use crate::model::ids::ConfigKey;
 use crate::model::object::{Kind, Location, ObjectKey};
 use crate::model::outcome::Outcome;
+use crate::model::rollback::RollbackParts;
 use crate::model::rollback::{Rollback, RollbackTo};
 use crate::model::run::Phase;
 
