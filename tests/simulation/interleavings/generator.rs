@@ -380,11 +380,15 @@ impl Teller {
     fn map(&mut self) {
         let name = self.one_of(&["red", "blue", "green"]);
         let whose = self.one_of(&[" service=web", " service=web", ""]);
+        self.no_maps();
+        self.say(format!("object ConfigMap {name} c=1{whose}"));
+        self.say(format!("declare web needs={name}"));
+    }
+
+    fn no_maps(&mut self) {
         for old in ["red", "blue", "green"] {
             self.say(format!("remove {old}"));
         }
-        self.say(format!("object ConfigMap {name} c=1{whose}"));
-        self.say(format!("declare web needs={name}"));
     }
 
     fn maps(&mut self) {
@@ -392,9 +396,12 @@ impl Teller {
             0 => self.say("crash"),
             1 => self.people(""),
             2 => {
-                let line =
-                    self.one_of(&["remove red", "remove blue", "declare web needs=", "remove web", "allow-prune"]);
+                let line = self.one_of(&["declare web needs=", "declare web needs=", "remove web", "allow-prune"]);
                 self.say(line);
+                if line == "declare web needs=" {
+                    // What is named and not there is waited for: nobody takes away what goes on being named.
+                    self.no_maps();
+                }
                 self.say("push");
             }
             3 => self.change(),
