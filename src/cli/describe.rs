@@ -106,9 +106,13 @@ fn human_config(detail: &ConfigDetail, history: &List<HistoryRow>, controllers: 
 
 fn config_facts(detail: &ConfigDetail) -> String {
     let config = &detail.config;
+    let wanted = match config.during_test {
+        Some(pods) => format!("{pods} wanted (during test)"),
+        None => format!("{} wanted", config.desired),
+    };
     let pods = match (config.ready, config.current) {
-        (Some(ready), Some(current)) => format!("{} wanted, {current} there, {ready} ready", config.desired),
-        _ => format!("{} wanted", config.desired),
+        (Some(ready), Some(current)) => format!("{wanted}, {current} there, {ready} ready"),
+        _ => wanted,
     };
     let pods = match &config.scaled_by {
         Some(by) => format!("{pods}; scaled by {by} until Git asks for another number"),

@@ -140,7 +140,9 @@ fn refuse_names(verb: &Verb, format: Format) -> Outcome<()> {
     if format != Format::Name || says_name {
         return Ok(());
     }
-    Err(Complaint::usage(Failure::stalled("`-o name` is for `rollout latest` alone").hint("use human, json or yaml")))
+    Err(Complaint::usage(
+        Failure::stalled("`-o name` is for `rollout latest` alone; nothing was done").hint("use human, json or yaml"),
+    ))
 }
 
 /// What is logged by daemons whose story people read: what is wrong in launchway itself, because all else is told there.

@@ -84,7 +84,7 @@ pub enum Format {
     Json,
     /// The same as YAML.
     Yaml,
-    /// What it is about alone, where a verb can say that.
+    /// The name of what it is about, and nothing else; of `rollout latest` alone.
     Name,
 }
 

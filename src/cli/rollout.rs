@@ -15,7 +15,7 @@ use super::target::{self, ConfigName, config_path};
 use crate::control::commands::Done;
 use crate::error::Failure;
 use crate::server::api::act::{LatestRequest, UndoRequest};
-use crate::server::view::{ConfigView, HistoryRow, List, RunDetail, VersionDetail};
+use crate::server::view::{ConfigDetail, ConfigView, HistoryRow, List, PodCounts, RunDetail, VersionDetail};
 
 /// How often `status` asks.
 const PERIOD: Duration = Duration::from_millis(300);
@@ -289,7 +289,11 @@ async fn status(
         if detail.run.ended_at.is_some() {
             return ended(&subject(&found, &detail), &detail, output);
         }
-        let now = progress(&detail);
+        let pods = match revision {
+            Some(_) => None,
+            None => client.get::<ConfigDetail>(&config_path(&found), &[]).await?.pods,
+        };
+        let now = progress(&detail, pods);
         if now != said {
             output.line(&now)?;
             said = now;
@@ -310,7 +314,7 @@ async fn of_version(client: &Client, config: &ConfigView, version: u32) -> Outco
 /// The run of the version that was attempted last.
 fn of_latest(config: &ConfigView) -> Outcome<&str> {
     let Some(version) = config.attempted.as_ref().or(config.serving.as_ref()) else {
-        let failure = Failure::waiting(format!("{} is waiting on its first deployment", title(config)));
+        let failure = Failure::waiting(format!("{} waiting on {}", title(config), first_cause(config)));
         let hint = format!("`launchway why {}` says for what", config.target());
         return Err(Complaint::failed(failure.hint(hint)));
     };
@@ -320,6 +324,17 @@ fn of_latest(config: &ConfigView) -> Outcome<&str> {
         return Err(Complaint::failed(failure.hint(hint)));
     }
     Ok(&version.run)
+}
+
+/// What has to happen before there is a first version, in the words of `oc`.
+fn first_cause(config: &ConfigView) -> String {
+    match config.images.iter().any(|brought| brought.image.is_empty()) {
+        true => "image update".to_owned(),
+        false if config.triggers.is_empty() => {
+            format!("manual update (use 'launchway rollout latest {}')", config.target())
+        }
+        false => "its first deployment".to_owned(),
+    }
 }
 
 /// What `oc` and `kubectl` speak of: the former of the version's replication controller.
@@ -344,11 +359,50 @@ fn ended(subject: &str, detail: &RunDetail, output: &mut Output) -> Outcome {
     }
 }
 
-fn progress(detail: &RunDetail) -> String {
+/// How far it is: in the words of `oc` as long as pods are exchanged, with what else it is at.
+fn progress(detail: &RunDetail, pods: Option<PodCounts>) -> String {
     let step = detail.steps.iter().find(|step| step.status == "running");
-    match step {
-        Some(step) if step.message.is_empty() => format!("Waiting for rollout to finish: at {}...", step.name),
-        Some(step) => format!("Waiting for rollout to finish: {}: {}...", step.name, step.message),
-        None => "Waiting for rollout to finish...".to_owned(),
+    let at = step.map(|step| match step.message.as_str() {
+        "" => format!("at {}", step.name),
+        message => format!("{}: {message}", step.name),
+    });
+    let exchanged = pods.and_then(exchanged);
+    let told = match (exchanged, at.filter(|at| at != "at rollout")) {
+        (Some(exchanged), None) => format!(": {exchanged}..."),
+        (Some(exchanged), Some(at)) => format!(": {exchanged}... ({at})"),
+        (None, Some(at)) => format!(": {at}..."),
+        (None, None) => "...".to_owned(),
+    };
+    format!("Waiting for rollout to finish{told}")
+}
+
+/// How far pods are exchanged; nothing, once they are. Source: the words of `oc rollout status`.
+fn exchanged(pods: PodCounts) -> Option<String> {
+    let PodCounts { wanted, replicas, updated, available } = pods;
+    let old = replicas.saturating_sub(updated);
+    match () {
+        () if updated < wanted => Some(format!("{updated} out of {wanted} new replicas have been updated")),
+        () if old > 0 => Some(format!("{old} old replicas are pending termination")),
+        () if available < updated => Some(format!("{available} of {updated} updated replicas are available")),
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_that_are_exchanged_are_told_in_the_words_of_oc() {
+        for (wanted, replicas, updated, available, expected) in [
+            (3, 3, 0, 3, Some("0 out of 3 new replicas have been updated")),
+            (3, 4, 2, 3, Some("2 out of 3 new replicas have been updated")),
+            (3, 4, 3, 3, Some("1 old replicas are pending termination")),
+            (3, 3, 3, 2, Some("2 of 3 updated replicas are available")),
+            (3, 3, 3, 3, None),
+        ] {
+            let found = exchanged(PodCounts { wanted, replicas, updated, available });
+            assert_eq!(found.as_deref(), expected);
+        }
     }
 }

@@ -315,8 +315,7 @@ impl Watched {
         let (declared, problems, snapshot) = match snapshot {
             Ok(snapshot) => {
                 let outcome = snapshot.project().clone();
-                let told = || outcome.problems.iter().map(ToString::to_string).collect();
-                (outcome.project.ok_or_else(told), outcome.problems, Some(snapshot))
+                (outcome.project.ok_or_else(|| errors(&outcome.problems)), outcome.problems, Some(snapshot))
             }
             // Beyond what may be read of it: its commit says so.
             Err(failure) if failure.class() == Class::Stalled && !self.mirror.is_to_blame(&failure) => {
@@ -428,6 +427,11 @@ impl Files for TreeFiles<'_> {
             Some(Content::TooLarge(_)) | None => None,
         })
     }
+}
+
+/// What is wrong, each on a line.
+fn errors(problems: &[Problem]) -> Vec<String> {
+    problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect()
 }
 
 /// What may not be meant so, each on a line; how much more there is, if that is more than a person reads.

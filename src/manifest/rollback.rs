@@ -42,7 +42,7 @@ fn deployment_config() -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RollbackSettings {
-    /// `<id>-<version>`; the last complete one before what serves if absent.
+    /// `<id>-<version>`; the last complete one if absent, but for what serves, unless a later one was attempted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<String>,
     /// Whether labels and strategy come back.

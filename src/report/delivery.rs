@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::model::ids::{RunId, ServiceName, StageName};
+use crate::model::object::Kind;
 use crate::model::outcome::Outcome;
-use crate::model::plan::{PassedContent, Plan, ServicePlan};
+use crate::model::plan::{Change, PassedContent, Plan, ServicePlan};
 use crate::model::run::{DeploymentRun, Run, SequenceRun};
+use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::plan::order;
 
 /// Whether what a person deployed by hand has put nothing right of a delivery that failed after its deployment, as with a
@@ -14,6 +16,25 @@ fn leaves_failed(newest: &SequenceRun, planned: &SequenceRun) -> bool {
     let is_by_hand = newest.planned_content().is_none();
     let has_failed = planned.outcome.is_some_and(|outcome| !outcome.passes() && outcome != Outcome::SUPERSEDED);
     is_by_hand && newest.outcome.is_some_and(Outcome::passes) && has_failed && planned.deployed()
+}
+
+/// Whether people have deployed since what a delivery was to bring, and nothing else of it failed or was not reached.
+fn is_put_right(planned: &SequenceRun, by_hand: &[&SequenceRun]) -> bool {
+    let passed = |outcome: Option<Outcome>| outcome.is_some_and(Outcome::passes);
+    let tasks = planned.procedure.sequence.tasks.iter().enumerate();
+    let mut others = tasks.filter(|(_, task)| task.name != DEPLOYMENT_TASK);
+    let nothing_else = others.all(|(index, _)| passed(planned.tasks.get(index).and_then(|task| task.outcome)));
+    let was_deployed = |name: &str| {
+        let mut deployments = planned.tasks.iter().flat_map(|task| &task.deployments);
+        deployments.any(|deployment| deployment.config == name && passed(deployment.outcome))
+    };
+    let is_there = |change: &Change| {
+        let name = &change.key.name;
+        let since = by_hand.iter().filter(|run| run.id > planned.id && passed(run.outcome));
+        was_deployed(name) || since.into_iter().any(|run| run.brings(name))
+    };
+    let brings = |change: &&Change| change.key.kind == Kind::DeploymentConfig && change.decision.does_something();
+    nothing_else && planned.changes().iter().filter(brings).all(is_there)
 }
 
 /// A service in a stage.
@@ -28,6 +49,9 @@ pub(super) struct Delivery<'a> {
     sequences: BTreeMap<Place<'a>, (&'a SequenceRun, u32)>,
     /// Of these the newest that brings what the revision declares: what a person deployed by hand passes nothing.
     planned: BTreeMap<Place<'a>, &'a SequenceRun>,
+    /// Of those that lacked nothing but their deployment: the run by which a person has deployed it since. The stage passes
+    /// nothing by that.
+    put_right: BTreeMap<Place<'a>, &'a SequenceRun>,
     deployments: BTreeMap<&'a RunId, &'a DeploymentRun>,
     /// Of the sequences that deliver nothing the newest run, by name.
     others: BTreeMap<(Place<'a>, &'a str), &'a SequenceRun>,
@@ -37,8 +61,9 @@ pub(super) struct Delivery<'a> {
 
 impl<'a> Delivery<'a> {
     pub(super) fn of(plan: &'a Plan, again: u32, runs: &'a [Run], left: &'a BTreeMap<StageName, bool>) -> Self {
-        let (sequences, planned, deployments, others) = Default::default();
-        let mut found = Self { plan, again, sequences, planned, deployments, others, left };
+        let (sequences, planned, put_right, deployments, others) = Default::default();
+        let mut found = Self { plan, again, sequences, planned, put_right, deployments, others, left };
+        let mut by_hand: BTreeMap<Place<'a>, Vec<&SequenceRun>> = BTreeMap::new();
         for run in runs {
             match run {
                 Run::Sequence(run) if run.delivery.is_none() => {
@@ -54,6 +79,8 @@ impl<'a> Delivery<'a> {
                     if run.planned_content().is_some() {
                         let newest = found.planned.entry(place).or_insert(run);
                         *newest = newer(newest, run);
+                    } else {
+                        by_hand.entry(place).or_default().push(run);
                     }
                 }
                 Run::Deployment(run) => {
@@ -63,6 +90,9 @@ impl<'a> Delivery<'a> {
         }
         for (place, (newest, _)) in &mut found.sequences {
             if let Some(planned) = found.planned.get(place).filter(|planned| leaves_failed(newest, planned)) {
+                if is_put_right(planned, by_hand.get(place).map_or(&[], Vec::as_slice)) {
+                    found.put_right.insert(*place, newest);
+                }
                 *newest = planned;
             }
         }
@@ -72,6 +102,11 @@ impl<'a> Delivery<'a> {
     /// The run that counts for a service.
     pub(super) fn newest(&self, stage: &StageName, service: &ServiceName) -> Option<&'a SequenceRun> {
         self.sequences.get(&(stage, service)).map(|(run, _)| *run)
+    }
+
+    /// The run that says how a service is doing.
+    pub(super) fn told(&self, stage: &StageName, service: &ServiceName) -> Option<&'a SequenceRun> {
+        self.put_right.get(&(stage, service)).copied().or_else(|| self.newest(stage, service))
     }
 
     /// The runs that count of sequences that deliver nothing, by the name of the sequence.

@@ -19,7 +19,7 @@ const NAMED: usize = 5;
 
 /// A service in a stage, before its attempts are counted; nothing, if the plan changes nothing of it there and it had no run.
 pub(super) fn line(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) -> Option<Line> {
-    match (delivery.newest(&stage.stage, name), stage.service(name)) {
+    match (delivery.told(&stage.stage, name), stage.service(name)) {
         (Some(run), planned) => Some(and_held_back(of_run(run, delivery), planned)),
         (None, Some(service)) => Some(not_started(delivery, stage, service)),
         (None, None) => None,

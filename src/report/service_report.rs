@@ -88,7 +88,7 @@ impl StageReport {
 }
 
 fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) -> StageReport {
-    let run = delivery.newest(&stage.stage, name);
+    let run = delivery.told(&stage.stage, name);
     let attempt = delivery.attempt(&stage.stage, name);
     let mut steps = run.map(|run| step::lines(run, delivery)).unwrap_or_default();
     steps.extend(delivery.others(&stage.stage, name).flat_map(step::of_other));

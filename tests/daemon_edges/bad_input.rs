@@ -32,6 +32,21 @@ fn a_repository_that_cannot_be_read_says_why() {
 }
 
 #[test]
+fn a_revision_that_is_refused_tells_each_of_its_warnings_once() {
+    let world = World::new(&[]);
+    world.start();
+    let broken = sleeper("web", "type: Recreate", "1").replace("replicas: 1", "replicas: x\n  replicaz: 1");
+    let commit = world.git.push_files(&[("web.yaml", &broken)]);
+    let description = world.status(&commit, "launchway/plan", "error");
+    assert!(description.starts_with("1 problem: web.yaml:"), "{description}");
+    let told = String::from_utf8(world.run(&["status", &commit]).stdout).unwrap();
+    for part in ["error: spec.replicas:", "warning: spec.replicaz:"] {
+        let lines = told.lines().filter(|line| line.starts_with("  ") && line.contains(part));
+        assert_eq!(lines.count(), 1, "{part}: {told}");
+    }
+}
+
+#[test]
 fn a_branch_that_was_deleted_is_named() {
     let world = World::new(&[]);
     world.start();

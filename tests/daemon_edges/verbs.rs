@@ -303,7 +303,11 @@ fn a_rollout_that_is_cancelled_leaves_what_served() {
     let strategy = format!("type: Recreate, recreateParams: {{{waits}}}");
     let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "2"))]);
     eventually("the hook runs", || world.pod_folders().contains_key("shop-default/web-2-hook-pre"));
-    assert!(world.tell(&["rollout", "status", "dc/web", "--no-watch"]).contains("Waiting for rollout to finish"));
+    let told = world.tell(&["rollout", "status", "dc/web", "--no-watch"]);
+    assert!(
+        told.starts_with("Waiting for rollout to finish: 0 out of 1 new replicas have been updated... (at pre)"),
+        "{told}"
+    );
     assert!(world.tell(&["rollout", "cancel", "dc/web"]).contains("cancelling"));
     assert_refused(&world, &["rollout", "status", "dc/web"], 1, &["web-2", "was cancelled"]);
     world.status(&commit, "launchway/default", "cancelled");

@@ -10,7 +10,7 @@ use launchway::server::socket::Socket;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::support::{HOOKS_SPACED, OPERATOR, shop, shop_watching};
+use crate::support::{HOOKS_SPACED, OPERATOR, shop, shop_at_rest, shop_watching};
 
 /// The program with this state folder and nothing else of ours.
 fn program(state: &Path, arguments: &[&str]) -> Command {
@@ -50,6 +50,19 @@ async fn rollout_history_lines_up_as_openshifts_does() {
     assert_eq!(lines[1], "REVISION   STATUS     CAUSE");
     assert!(lines[2].starts_with("1          Complete   "), "{lines:?}");
     assert!(lines[3].starts_with("2          Failed     "), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_test_at_rest_lacks_nothing_whoever_tells_of_it() {
+    let server = shop_at_rest().await;
+    server.open(Socket::Commands);
+    let told = async |arguments: &[&str]| text(&launchway(server.folder.path(), arguments).await);
+    let described = told(&["describe", "dc/web", "-s", "dev"]).await;
+    assert!(described.contains("2 wanted (during test), 0 there, 0 ready"), "{described}");
+    assert!(told(&["get", "dc", "-s", "dev"]).await.contains("2 (during test)"));
+    let detail: Value = serde_json::from_str(&told(&["describe", "dc/web", "-s", "dev", "-o", "json"]).await).unwrap();
+    let available = detail.to_string().contains("\"type\":\"Available\",\"status\":\"True\"");
+    assert!(available, "{detail:#}");
 }
 
 #[tokio::test]

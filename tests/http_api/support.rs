@@ -120,6 +120,15 @@ pub(crate) async fn shop_of_three_versions() -> Server {
     serve(folder, &world, &[], Bounds::default()).await
 }
 
+/// A shop whose `web` is a test that was deployed.
+pub(crate) async fn shop_at_rest() -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::open(folder.path()).unwrap();
+    world.push(&project(two_stages(), &[deployment_config("web", "a", 2, json!({"test": true}))])).await.unwrap();
+    world.settle().await.unwrap();
+    serve(folder, &world, &[], Bounds::default()).await
+}
+
 /// A shop whose `web` was deployed, and is paused since.
 pub(crate) async fn shop_paused() -> Server {
     let folder = tempfile::tempdir().unwrap();

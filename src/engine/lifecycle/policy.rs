@@ -38,6 +38,11 @@ pub fn pause(tries: u32) -> Duration {
     Duration::from_secs(1).saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1))).min(LONGEST_PAUSE)
 }
 
+/// How many of the last lines that a pod printed are told with its end: it stands in tables, in holds and on commits.
+const LINES_SHOWN: usize = 3;
+/// The most characters of these.
+const MOST_SHOWN: usize = 200;
+
 /// Begins how a pod ended that took longer than it may.
 pub(crate) const TOO_LONG: &str = "took too long";
 
@@ -60,10 +65,23 @@ pub fn describe(outcome: &PodOutcome, took: Duration) -> String {
     }
 }
 
+/// The last lines of what was printed, as many as there is room for; of the last one the beginning at least.
 fn with_last_lines(what: String, message: &str) -> String {
-    let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = lines[lines.len().saturating_sub(3)..].join(" | ");
-    if last.is_empty() { what } else { format!("{what}: {last}") }
+    let lines = message.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    let (mut last, mut room) = (Vec::new(), MOST_SHOWN);
+    for line in lines.take(LINES_SHOWN) {
+        let length = line.chars().count();
+        if length > room {
+            if last.is_empty() {
+                last.push(line.chars().take(room).chain(['…']).collect());
+            }
+            break;
+        }
+        room -= length;
+        last.push(line.to_owned());
+    }
+    last.reverse();
+    if last.is_empty() { what } else { format!("{what}: {}", last.join(" | ")) }
 }
 
 /// `850ms`, `2.1s`, `4m05s`, `2h10m`.
@@ -108,5 +126,20 @@ mod tests {
     fn a_failure_shows_the_last_lines() {
         let outcome = PodOutcome::Failed { code: 3, reason: FailureReason::Error, message: "a\nb\n\nc\nd\n".into() };
         assert_eq!(describe(&outcome, Duration::from_millis(2100)), "failed with exit code 3 after 2.1s: b | c | d");
+    }
+
+    #[test]
+    fn of_long_lines_only_the_beginning_of_the_last_is_shown() {
+        let long = "é".repeat(5000);
+        for (message, expected) in [
+            (long.clone(), format!("{}…", "é".repeat(200))),
+            (format!("{long}\nthen"), "then".to_owned()),
+            (format!("first\n{}\nlast", "x".repeat(196)), format!("{} | last", "x".repeat(196))),
+            (format!("first\n{}\nlast", "x".repeat(197)), "last".to_owned()),
+        ] {
+            let outcome = PodOutcome::Failed { code: 3, reason: FailureReason::Error, message };
+            let told = describe(&outcome, Duration::from_millis(2100));
+            assert_eq!(told, format!("failed with exit code 3 after 2.1s: {expected}"));
+        }
     }
 }

@@ -171,7 +171,7 @@ fn partly(parts: RollbackParts) -> &'static str {
 }
 
 /// Nothing that runs would change.
-fn runs_already(state: &ConfigState, serving: u32, number: u32) -> String {
+pub(super) fn runs_already(state: &ConfigState, serving: u32, number: u32) -> String {
     let name = &state.key.name;
     let told = match serving == number {
         true => format!("version {number} of `{name}` serves already"),

@@ -1,7 +1,8 @@
 //! `rollout undo`: the template of an earlier version, and nothing else of it.
 
 use crate::engine::by_hand::{ByHand, by_hand, deployment, refuse_if_down, rolled_out};
-use crate::engine::records::Undecided;
+use crate::engine::records::{Records, Undecided};
+use crate::engine::rollback::start::runs_already;
 use crate::engine::rollback::{give_way, hand_over_to_beside, hold, refuse_if_paused, target};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
@@ -10,6 +11,7 @@ use crate::model::deployment_config::{CONTROLLERS, CONTROLLERS_POINTER};
 use crate::model::ids::ConfigKey;
 use crate::model::object::Object;
 use crate::model::rollback::RollbackTo;
+use crate::model::state::ConfigState;
 use crate::plan::generated;
 
 /// Deploys an earlier version's template as a new version, and holds the service so that the next push does not undo
@@ -17,7 +19,7 @@ use crate::plan::generated;
 /// has its traffic from the same moment.
 ///
 /// # Errors
-/// If there is no such version.
+/// If there is no such version, or it is what serves and nothing is under way.
 pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32, Undecided> {
     let state = rolled_out(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
@@ -43,6 +45,10 @@ pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>
     }
     generated::mark_as_in(&mut content, &earlier.object.content.value());
     digest::exchange(&mut object, content);
+    if let Some(serving) = serves_already(transition.records, &state, &object)? {
+        let hint = "`--to-revision N` chooses another version; `launchway history` lists them";
+        return Err(Failure::stalled(runs_already(&state, serving, target)).hint(hint).into());
+    }
     let cause = format!("rollback to version {target} by {by}");
     let reason = format!("superseded by {cause}");
     give_way(transition, &state.service_key(), &reason)?;
@@ -53,6 +59,16 @@ pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>
     transition.start(run)?;
     hold(transition, &state.service_key(), [(config.name.as_str(), target)], by)?;
     Ok(target)
+}
+
+/// The version that serves just that already, if nothing else is under way that an undo would end, and nothing but that serves.
+fn serves_already(records: &Records, state: &ConfigState, object: &Object) -> Result<Option<u32>, Undecided> {
+    let slot = records.slots.get(&state.service_key())?;
+    let is_at_rest = slot.is_none_or(|slot| slot.open().next().is_none()) && state.open_attempt().is_none();
+    let is_alone = state.beside.is_none() && state.inherited.is_none();
+    let serving =
+        state.serving.as_ref().filter(|serving| is_at_rest && is_alone && serving.object.digest == object.digest);
+    Ok(serving.map(|serving| serving.number))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub struct LatestRequest {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct UndoRequest {
-    /// The last complete one before the latest if absent.
+    /// The last complete one before the one that was attempted last if absent.
     pub to_version: Option<u32>,
     /// Only say what that would do.
     pub dry_run: bool,

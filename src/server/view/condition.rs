@@ -9,7 +9,7 @@ use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::object::Kind;
 use crate::model::outcome::Status;
 use crate::model::run::{DeploymentFailure, DeploymentRun, Phase};
-use crate::model::wanted::Pace;
+use crate::model::wanted::{Pace, Wanted};
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,12 +37,17 @@ impl ConditionView {
         Self { kind: kind.to_owned(), status: status.to_owned(), reason: reason.map(str::to_owned), message }
     }
 
-    /// Upstream: as many pods as there are to be but for those that may be missing, and one at least. `observed` is what is
-    /// there, if somebody can tell.
-    pub(super) fn available(spec: &DeploymentConfigSpec, replicas: u32, observed: Option<&Observed>) -> Self {
+    /// Upstream: as many pods as there are to be but for those that may be missing, and one at least; a test at rest lacks none.
+    /// `observed` is what is there, if somebody can tell.
+    pub(super) fn available(spec: &DeploymentConfigSpec, wanted: &Wanted, observed: Option<&Observed>) -> Self {
+        let replicas = wanted.replicas;
         let Some(observed) = observed else {
             return Self::new("Available", None, None, "no daemon runs that could tell".to_owned());
         };
+        if wanted.rests {
+            let message = format!("all is as it is to be: a test has its {replicas} pods while it is deployed");
+            return Self::new("Available", Some(true), None, message);
+        }
         let pods: u32 = observed.versions.values().map(|count| count.available).sum();
         let missing = match strategy::pace(spec, replicas) {
             Pace::Rolling { max_unavailable, .. } => max_unavailable,
@@ -113,10 +118,14 @@ mod tests {
         for (available, replicas, expected) in [(4, 4, "True"), (3, 4, "True"), (2, 4, "False"), (0, 0, "False")] {
             let count = Count { living: available, available, ..Count::default() };
             let observed = Observed { versions: [(1, count)].into(), ..Observed::default() };
-            let condition = ConditionView::available(&spec, replicas, Some(&observed));
+            let wanted = Wanted { replicas, ..Wanted::default() };
+            let condition = ConditionView::available(&spec, &wanted, Some(&observed));
             assert_eq!(condition.status, expected, "{available} of {replicas}");
         }
-        assert_eq!(ConditionView::available(&spec, 1, None).status, "Unknown");
+        let wanted = Wanted { replicas: 2, ..Wanted::default() };
+        assert_eq!(ConditionView::available(&spec, &wanted, None).status, "Unknown");
+        let (test, nothing) = (Wanted { rests: true, ..wanted }, Observed::default());
+        assert_eq!(ConditionView::available(&spec, &test, Some(&nothing)).status, "True", "nothing is wrong");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::deployment::{ConfigView, HistoryRow};
 use super::hook::HookView;
 use super::lint;
 use crate::engine::deployment::deployer::at_work;
-use crate::engine::deployment::observed::Observed;
+use crate::engine::deployment::observed::{Count, Observed};
 use crate::manifest::image_trigger::Streams;
 use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::object::CONTENT;
@@ -32,9 +32,35 @@ pub struct ConfigDetail {
     /// `Available` and, once something was deployed, `Progressing`, as upstream's.
     #[serde(default)]
     pub conditions: Vec<ConditionView>,
+    /// How many pods there are, as `rollout status` counts them; absent if no runtime was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<PodCounts>,
     /// What of it may not be meant so, each a sentence without a period.
     #[serde(default)]
     pub warnings: Vec<String>,
+}
+
+/// The pods of a deployment config, counted as upstream's `status` does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodCounts {
+    /// How many there are to be once its deployment has ended.
+    pub wanted: u32,
+    /// How many there are.
+    pub replicas: u32,
+    /// Of these, the ones of the version that was attempted last.
+    pub updated: u32,
+    /// How many are available.
+    pub available: u32,
+}
+
+impl PodCounts {
+    fn new(state: &ConfigState, spec: &DeploymentConfigSpec, observed: &Observed) -> Self {
+        let sum = |count: fn(&Count) -> u32| -> u32 { observed.versions.values().map(count).sum() };
+        let updated = state.last_version().map_or(0, |last| observed.of(last.number).living);
+        let (replicas, available) = (sum(|count| count.living), sum(|count| count.available));
+        Self { wanted: state.replicas(spec), replicas, updated, available }
+    }
 }
 
 /// What a deployment config refers to in its stage, as far as that is there.
@@ -57,12 +83,13 @@ impl ConfigDetail {
     ) -> Self {
         // What cannot be read as one declares nothing, as everywhere.
         let spec = shown_spec(state).unwrap_or_default();
-        let available = ConditionView::available(&spec, state.wanted.replicas, observed);
+        let available = ConditionView::available(&spec, &state.wanted, observed);
         let progressing = run.map(|run| ConditionView::progressing(run, stalled(run, state, observed)));
         let warnings = lint::warnings(state, &spec, referred);
+        let pods = observed.map(|observed| PodCounts::new(state, &spec, observed));
         // A replication controller has the hooks of what deploys it.
         let hooks = if config.deployed_by.is_some() { Vec::new() } else { HookView::all(&spec.strategy) };
-        Self { config, hooks, conditions: [available].into_iter().chain(progressing).collect(), warnings }
+        Self { config, hooks, conditions: [available].into_iter().chain(progressing).collect(), pods, warnings }
     }
 }
 

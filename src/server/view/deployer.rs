@@ -159,7 +159,7 @@ impl DeployerView {
         let stalls =
             |controller: &ControllerPods| Some(format!("{}: {}", controller.name, controller.stalled.as_ref()?));
         let stalled = text(&run.deployer.stalled).or_else(|| controllers.iter().find_map(stalls)).filter(|_| !settled);
-        let available = ConditionView::available(&run.spec, state.wanted.replicas, Some(observed));
+        let available = ConditionView::available(&run.spec, &state.wanted, Some(observed));
         let progressing = ConditionView::progressing(run, stalled.as_deref());
         Self {
             name: format!("{}-{}", run.config.name, run.version),

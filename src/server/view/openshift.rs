@@ -138,7 +138,7 @@ impl Described {
         let mut status = json!({"latestVersion": state.latest_version, "observedGeneration": self.record});
         let spec = shown_spec(state).unwrap_or_default();
         let observed = self.pods.as_ref().map(|(observed, _)| observed);
-        let available = ConditionView::available(&spec, state.wanted.replicas, observed);
+        let available = ConditionView::available(&spec, &state.wanted, observed);
         let progressing = self.run.as_ref().map(|run| ConditionView::progressing(run, stalled(run, state, observed)));
         status["conditions"] = json!([available].into_iter().chain(progressing).collect::<Vec<_>>());
         if let Some(run) = &self.run {

@@ -44,13 +44,28 @@ fn without_a_version_it_goes_back_to_the_last_complete_one_that_does_not_serve()
         (history(), None, 2),
         (history(), Some(1), 1),
         (history(), Some(3), 3),
-        (history(), Some(4), 4),
         (history().with(nothing), None, 4),
-        (attempts(&failed, Some(Outcome::FAIL)), None, 4),
+        (attempts(&failed, Some(Outcome::FAIL)), Some(2), 2),
         (attempts(&deploying(delivery("s1", "e"), 5), None), None, 4),
     ] {
         assert_eq!(undone(&memory, to).expect("there is such a version").answer, expected);
     }
+}
+
+#[test]
+fn what_serves_already_is_gone_back_to_only_from_what_is_under_way() {
+    let failed = attempts(&ended(delivery("s1", "e"), Outcome::FAIL), Some(Outcome::FAIL));
+    let hint = "(`--to-revision N` chooses another version; `launchway history` lists them)";
+    for (memory, to, expected) in [
+        (history(), Some(4), "version 4 of `web` serves already"),
+        (failed.clone(), None, "version 4 of `web` serves already: version 5 was attempted and is not what runs"),
+    ] {
+        assert_eq!(refused(undone(&memory, to)), format!("{expected} {hint}"));
+    }
+    // A task before the deployment is under way as well.
+    let test = delivery("s2", "f");
+    let made = undone(&failed.with(slot(Some(&test), &[])).with(sequence(&test)), None);
+    assert_eq!(made.expect("it is ended").answer, 4);
 }
 
 #[test]
