@@ -32,6 +32,7 @@
 //! trigger STAGE/SERVICE [WHY FORCED]           the head's delivery again
 //! down, up                                     the whole repository
 //! environments, environments away|losing|back  a host shows deployments; it is out of reach, its answers are lost, or neither
+//! environments protect STAGE                   it takes none there, until `environments back`
 //! show pods|configs|runs|holds|plan|traffic|environments|statuses N
 //! check                                        the first stage serves what is declared, unless that failed
 //! ```
@@ -62,7 +63,7 @@ use crate::model::pod::{PodId, PodPhase};
 use crate::model::project::Project;
 use crate::model::state::{Attempt, RevisionResult, spec_of};
 use crate::simulation::runtime::Behaviour;
-use crate::simulation::world::World;
+use crate::simulation::world::{REPOSITORY, World};
 use crate::testing::script::declared::Declared;
 use crate::testing::script::environments::{Environments, Mood};
 use crate::testing::world::{config_key, hold_scope};
@@ -344,7 +345,7 @@ impl Play<'_> {
             }
             ["runs"] => self.world.runs().await?.iter().map(show::run).collect(),
             ["holds"] => store.holds().await?.whole()?.iter().map(show::hold).collect(),
-            ["environments"] => self.environments.iter().flat_map(Environments::shown).collect(),
+            ["environments"] => self.shown_environments().await?,
             ["traffic"] => self.world.runtime.services().iter().map(show::traffic).collect(),
             ["plan"] => show::plan(&self.world.plan_again(&self.declared.project()?).await?),
             ["statuses", push] => self.world.statuses(number(push)?).await?,
@@ -361,17 +362,33 @@ impl Play<'_> {
         Ok(())
     }
 
+    /// What a host shows of deployments, and what is known to be missing there.
+    async fn shown_environments(&self) -> Result<Vec<String>> {
+        let mut lines: Vec<String> = self.environments.iter().flat_map(Environments::shown).collect();
+        let repository = self.world.driver.store.repository(&RepositoryName::new(REPOSITORY)).await?;
+        lines.extend(repository.and_then(|repository| repository.value.status_problem()));
+        Ok(lines)
+    }
+
     fn environments(&mut self, mood: &[&str]) -> Result<()> {
         if self.environments.is_none() {
             self.environments.insert(Environments::default()).join(&self.world);
         }
+        let protected = if let ["protect", stage] = mood { Some(StageName::new(*stage)) } else { None };
         let mood = match mood {
             [] | ["back"] => Mood::Takes,
             ["away"] => Mood::IsAway,
             ["losing"] => Mood::LosesAnswers,
+            ["protect", _] => Mood::Takes,
             _ => return Err(Failure::stalled("a host is not so")),
         };
-        self.environments.iter().for_each(|environments| environments.becomes(mood));
+        if let Some(environments) = &self.environments {
+            environments.becomes(mood);
+            environments.protects(protected.clone());
+        }
+        if protected.is_none() {
+            self.world.driver.writers.retry(&RepositoryName::new(REPOSITORY)); // as every look at the repository does
+        }
         Ok(())
     }
 
