@@ -271,7 +271,7 @@ fn assemble(
         Ok(SinkLane::new(driver.clone(), subscriber, Arc::new(HttpSink::new(sink.clone())?)))
     };
     let sinks = subscribers.into_iter().zip(&settings.sinks).map(lane).collect::<Result<_>>()?;
-    let reporter = Arc::new(StatusReporter::new(driver.clone()));
+    let reporter = Arc::new(StatusReporter::new(driver.clone()).on(runtime.clone()));
     let housekeeping = Housekeeping { driver: driver.clone(), runtime: runtime.clone(), policy: settings.retention };
     let opened = settings.repositories.iter().map(|it| (it.name.clone(), it.prometheus.clone()));
     let indicators = Arc::new(PrometheusIndicators::new(opened)?);

@@ -10,6 +10,7 @@ use crate::control::renderings::Renderings;
 use crate::control::watched::{READING, Watched};
 use crate::control::watcher::{Host, Watcher};
 use crate::engine::environments::{self, Hosted, is_same};
+use crate::engine::transition::Transition;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::{switch, sync};
@@ -80,7 +81,9 @@ impl Environments {
         };
         let is_off = watcher.is_some_and(|watcher| !watcher.previews);
         let hosted = open.map(|open| Hosted { open, closed: &closed });
-        let decided = self.driver.decide(|it| environments::decide(it, &state.name, hosted, is_off)).await?;
+        let life = self.driver.store.incarnation();
+        let decide = |it: &mut Transition<'_>| environments::decide(it, &state.name, hosted, is_off, life);
+        let decided = self.driver.decide(decide).await?;
         let settings = state.environments_wanted.as_ref();
         let next = settings.and_then(|settings| environments::next_end(settings, &state.approvals, &decided));
         self.ages.set(&state.name, next);

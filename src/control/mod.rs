@@ -1,6 +1,7 @@
 //! The daemon: the only room that names adapters and puts everything together.
 
 pub mod accounts;
+mod addresses;
 pub mod app;
 mod approvals;
 pub mod aside;

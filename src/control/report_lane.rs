@@ -1,12 +1,14 @@
 //! One writer of one repository: takes the reports that it is asked for, one after the other, and writes what is news
 //! to it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::control::addresses::Addresses;
 use crate::control::renderings::Renderings;
 use crate::engine::transition::Input;
 use crate::error::{Class, Failure, Result};
@@ -15,8 +17,8 @@ use crate::executor::outbox::{STORE_PAUSE, pause_after};
 use crate::executor::writer_lanes::WriterLane;
 use crate::forge::{Refusal, StatusWriter, Subject};
 use crate::model::action::Action;
-use crate::model::commit_status::{CommitStatus, Posted};
-use crate::model::ids::{CommitId, RepositoryName};
+use crate::model::commit_status::{CommitStatus, Posted, StatusState};
+use crate::model::ids::{CommitId, RepositoryName, StageName};
 use crate::model::time::Timestamp;
 use crate::report::deployments::{self, Deployment};
 use crate::report::environment;
@@ -41,6 +43,7 @@ pub(crate) struct ReportLane {
     /// Writes in its place on what pull requests bring, where that is done otherwise.
     of_pulls: Option<Arc<dyn StatusWriter>>,
     writes: Arc<Semaphore>,
+    addresses: Addresses,
     health: Mutex<Health>,
 }
 
@@ -64,6 +67,8 @@ struct Health {
     /// Whether one of those is to show that it does. If nothing can be said of that one, which may also be gone with its
     /// revision, the others try.
     tries: bool,
+    /// The environments that take no deployments, with why, as far as is known.
+    closed: BTreeMap<StageName, String>,
 }
 
 impl ReportLane {
@@ -75,13 +80,19 @@ impl ReportLane {
         writer: Arc<dyn StatusWriter>,
         writes: Arc<Semaphore>,
     ) -> Self {
-        Self { driver, asked, renderings, writer, of_pulls: None, writes, health: Mutex::default() }
+        let (of_pulls, addresses, health) = Default::default();
+        Self { driver, asked, renderings, writer, of_pulls, writes, addresses, health }
     }
 
     /// The same; what pull requests bring is written on by another writer, if that has its name.
     pub(super) fn with_pulls(self, of_pulls: Option<&Arc<dyn StatusWriter>>) -> Self {
         let of_pulls = of_pulls.filter(|other| other.name() == self.writer.name()).cloned();
         Self { of_pulls, ..self }
+    }
+
+    /// The same; environments lead to where stages answer.
+    pub(super) fn with_addresses(self, addresses: Addresses) -> Self {
+        Self { addresses, ..self }
     }
 
     /// Works until told to stop.
@@ -212,16 +223,28 @@ impl ReportLane {
                 return Ok(Ok(None));
             }
             let last = news.iter().all(|status| status.state.is_final());
+            let mut refusals: Option<(BTreeSet<StageName>, Failure)> = None;
             for batch in news.chunks(self.writer.batch().max(1)) {
                 let mut doubted = ledger::outcomes_before(&posted, batch);
                 if self.writer.subject() == Subject::Deployments {
                     doubted.extend(deployments::begun(batch, &posted));
                 }
                 self.doubt(repository, doubted).await?;
-                if let Err(refusal) = self.write(repository, batch).await {
-                    return Ok(Err(refusal));
-                }
-                self.commit(batch.iter().map(|status| self.posted(repository, status, number)).collect()).await?;
+                let refused = match self.write(repository, batch).await {
+                    Ok(()) => BTreeSet::new(),
+                    Err(Refusal::Environments { refused, failure }) => {
+                        let stages = refused.clone();
+                        refusals.get_or_insert((BTreeSet::new(), failure)).0.extend(refused);
+                        stages
+                    }
+                    Err(refusal) => return Ok(Err(refusal)),
+                };
+                let taken = batch.iter().filter(|status| !refused.contains(&Deployment::of(status).stage));
+                self.commit(taken.clone().map(|status| self.posted(repository, status, number)).collect()).await?;
+                self.health().closed.retain(|closed, _| taken.clone().all(|it| Deployment::of(it).stage != *closed));
+            }
+            if let Some((refused, failure)) = refusals {
+                return Ok(Err(Refusal::Environments { refused, failure }));
             }
             if last {
                 return Ok(Ok(None));
@@ -256,7 +279,11 @@ impl ReportLane {
             if is_late && !self.renderings.is_current(store, repository, commit, stage).await? {
                 told.extend(deployments::replaced(&status, posted));
             } else {
-                told.push(status);
+                let address = match status.state {
+                    StatusState::Success => self.addresses.of(store, repository, stage).await?,
+                    _ => None,
+                };
+                told.push(CommitStatus { address, ..status });
             }
         }
         Ok(Rendering { number, statuses: told })
@@ -291,10 +318,11 @@ impl ReportLane {
 
     /// What is taken now tells that what was refused may be taken too.
     async fn written(&self, row: &OutboxRow) -> Result<()> {
-        self.commit(vec![Input::Write(Box::new(Write::Done(row.id))), self.problem(None)]).await?;
+        self.commit(vec![Input::Write(Box::new(Write::Done(row.id))), self.problem(self.closed())]).await?;
         let before = {
             let mut health = self.health();
-            let fresh = Health { reads_again: health.reads_again, ..Health::default() };
+            let Health { reads_again, ref mut closed, .. } = *health;
+            let fresh = Health { reads_again, closed: std::mem::take(closed), ..Health::default() };
             std::mem::replace(&mut *health, fresh)
         };
         if before.refuses {
@@ -328,6 +356,16 @@ impl ReportLane {
                 }
                 let parked = Write::Await { id, due: None, reason: problem.clone() };
                 vec![Input::Write(Box::new(parked)), self.problem(Some(problem))]
+            }
+            Refusal::Environments { refused, .. } => {
+                tracing::error!(%lane, problem, ?refused, "environments take no deployments");
+                {
+                    let mut health = self.health();
+                    (health.failures, health.rests_until) = (0, Timestamp::default());
+                    health.closed.extend(refused.iter().map(|stage| (stage.clone(), problem.clone())));
+                }
+                let parked = Write::Await { id, due: None, reason: problem };
+                vec![Input::Write(Box::new(parked)), self.problem(self.closed())]
             }
             Refusal::Commit(_) => {
                 tracing::error!(%lane, problem, "the statuses of a commit are refused");
@@ -365,6 +403,13 @@ impl ReportLane {
 
     fn problem(&self, problem: Option<String>) -> Input {
         Input::StatusProblem(self.asked.repository.clone(), self.asked.writer.clone(), problem)
+    }
+
+    /// Which environments take no deployments, and why.
+    fn closed(&self) -> Option<String> {
+        let health = self.health();
+        let closed = health.closed.iter().map(|(stage, why)| format!("environment `{stage}`: {why}"));
+        (!health.closed.is_empty()).then(|| closed.collect::<Vec<_>>().join("; "))
     }
 
     async fn revive(&self, limit: u32) -> Result<()> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::control::addresses::Addresses;
 use crate::control::renderings::Renderings;
 use crate::control::report_lane::ReportLane;
 use crate::engine::transition::Input;
@@ -17,6 +18,7 @@ use crate::model::commit_status::CommitStatus;
 use crate::model::ids::{CommitId, RepositoryName, WriterName};
 use crate::model::time::Timestamp;
 use crate::report::ledger::Rendering;
+use crate::runtime::Runtime;
 use crate::store::ReadStore;
 
 /// How many writers write at once. Writing Git notes blocks a thread of a pool that others need too.
@@ -28,6 +30,7 @@ pub struct StatusReporter {
     /// What was said of revisions, for whoever else asks.
     pub renderings: Arc<Renderings>,
     lanes: RwLock<Vec<Arc<ReportLane>>>,
+    addresses: Addresses,
     writes: Arc<Semaphore>,
 }
 
@@ -41,7 +44,13 @@ impl StatusReporter {
     /// A reporter that knows no writers yet.
     pub fn new(driver: Driver) -> Self {
         let writes = Arc::new(Semaphore::new(WRITES));
-        Self { driver, renderings: Arc::default(), lanes: RwLock::default(), writes }
+        Self { driver, renderings: Arc::default(), lanes: RwLock::default(), addresses: Addresses::default(), writes }
+    }
+
+    /// The same; what shows environments leads to where stages answer on a runtime.
+    #[must_use]
+    pub fn on(self, runtime: Arc<dyn Runtime>) -> Self {
+        Self { addresses: Addresses(Some(runtime)), ..self }
     }
 
     /// From now on, statuses of `repository` go to these writers.
@@ -60,7 +69,7 @@ impl StatusReporter {
             let asked = self.driver.writers.add(repository, writer.name());
             let (renderings, writes) = (self.renderings.clone(), self.writes.clone());
             let lane = ReportLane::new(self.driver.clone(), asked, renderings, writer, writes);
-            Arc::new(lane.with_pulls(of_pulls.as_ref()))
+            Arc::new(lane.with_pulls(of_pulls.as_ref()).with_addresses(self.addresses.clone()))
         };
         self.lanes.write().unwrap_or_else(PoisonError::into_inner).extend(writers.into_iter().map(lane));
     }

@@ -277,7 +277,7 @@ async fn try_out(writer: Option<Arc<dyn StatusWriter>>) -> Result<Option<()>> {
     let status = CommitStatus::new(CommitId::new("0".repeat(40)), "launchway/plan", StatusState::Pending, "tried out");
     match writer.write(&[status]).await {
         Ok(()) | Err(Refusal::Commit(_)) => Ok(Some(())),
-        Err(Refusal::All(failure) | Refusal::Busy(failure)) => Err(failure),
+        Err(Refusal::All(failure) | Refusal::Busy(failure) | Refusal::Environments { failure, .. }) => Err(failure),
     }
 }
 

@@ -1,18 +1,20 @@
 //! Does what people ask for with the buttons of checks: what failed is tried again, by the command that everybody has. Whoever may
 //! press one may write to the repository: their host sees to that.
 
+use std::collections::BTreeSet;
+
 use crate::control::commands::operator::Operator;
 use crate::control::commands::{Command, Commands as _, Refusal};
 use crate::control::comments::refuse_foreign;
 use crate::control::reporter;
-use crate::error::{Failure, Result};
+use crate::error::{Class, Failure, Result};
 use crate::forge::webhook;
-use crate::model::commit_status::StatusState;
-use crate::model::ids::{CommitId, ConfigKey, RepositoryName, ServiceKey, ServiceName, StageName};
+use crate::model::commit_status::{CommitStatus, StatusState};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName};
 use crate::model::rerun::Rerun;
 use crate::model::run::Run;
 use crate::model::state::Attempt;
-use crate::report::status::PLAN;
+use crate::report::status::{PLAN, stage_context};
 
 /// What is wanted again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +23,33 @@ enum Wanted {
     Sync,
     /// That what failed of a service is tried.
     Service(StageName, ServiceName),
+    /// That what failed of every service in a stage is tried.
+    Stage(StageName),
+}
+
+/// A commit of which something may have failed.
+struct Failed {
+    project: ProjectName,
+    commit: CommitId,
+    statuses: Vec<CommitStatus>,
+}
+
+impl Failed {
+    /// How a service stands in a stage.
+    fn state(&self, stage: &StageName, service: &ServiceName) -> Option<StatusState> {
+        let context = service_context(stage, service);
+        self.statuses.iter().find(|status| status.context == context).map(|status| status.state)
+    }
+
+    /// Whether a service has failed in a stage, or was cancelled.
+    fn is_of(&self, stage: &StageName, service: &ServiceName) -> bool {
+        let state = self.state(stage, service);
+        matches!(state, Some(StatusState::Failure | StatusState::Error | StatusState::Cancelled))
+    }
+}
+
+fn service_context(stage: &StageName, service: &ServiceName) -> String {
+    format!("{}/{service}", stage_context(stage))
 }
 
 /// Does what people ask for with the buttons of checks of watched repositories.
@@ -50,36 +79,67 @@ impl WatchedReruns {
                 self.operator.look_anew(repository).await.map_err(Refusal::into_failure)
             }
             Wanted::Service(stage, service) => {
-                let config = self.failed(repository, &rerun.commit, &stage, &service).await?;
-                self.operator.act(Command::Retry { config }, &by).await.map(drop).map_err(Refusal::into_failure)
+                let failed = self.failed(repository, &rerun.commit).await?;
+                self.retry(&failed, &stage, &service, &by).await
+            }
+            Wanted::Stage(stage) => {
+                let failed = self.failed(repository, &rerun.commit).await?;
+                self.retry_all(&failed, &stage, &by).await
             }
         }
     }
 
-    /// The deployment config of a service that failed on a commit, in a stage.
-    async fn failed(
-        &self,
-        repository: &RepositoryName,
-        commit: &CommitId,
-        stage: &StageName,
-        service: &ServiceName,
-    ) -> Result<ConfigKey> {
+    /// Tries what failed of every service of a stage again. What cannot be tried keeps none of the others; it is done if one is.
+    async fn retry_all(&self, failed: &Failed, stage: &StageName, by: &str) -> Result<()> {
         let store = &*self.operator.driver.store;
-        let context = format!("launchway/{stage}/{service}");
+        let configs = store.configs(Some(&failed.project), Some(stage)).await?.found;
+        let services: BTreeSet<ServiceName> = configs.into_iter().map(|config| config.value.service).collect();
+        let (mut is_any_tried, mut why_not) = (false, None);
+        for service in services.iter().filter(|service| failed.is_of(stage, service)) {
+            match self.retry(failed, stage, service, by).await {
+                Ok(()) => is_any_tried = true,
+                Err(failure) if failure.class() == Class::Stalled => {
+                    let problem = failure.one_line();
+                    tracing::info!(%stage, %service, problem, "a service is not tried again with its stage");
+                    why_not.get_or_insert(failure);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        let nothing = || Failure::stalled(format!("nothing of stage {stage} failed on {}", failed.commit.short()));
+        if is_any_tried { Ok(()) } else { Err(why_not.unwrap_or_else(nothing)) }
+    }
+
+    /// Tries what failed of a service in a stage again.
+    async fn retry(&self, failed: &Failed, stage: &StageName, service: &ServiceName, by: &str) -> Result<()> {
+        let config = self.failed_config(failed, stage, service).await?;
+        self.operator.act(Command::Retry { config }, by).await.map(drop).map_err(Refusal::into_failure)
+    }
+
+    /// What there is to know of a commit of which something may have failed.
+    async fn failed(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Failed> {
+        let store = &*self.operator.driver.store;
         if store.outline(repository, commit.as_str()).await?.is_none() {
             return Err(Failure::stalled(format!("nothing was planned for {}", commit.short())));
         }
         let statuses = reporter::statuses(store, repository, commit).await?;
-        let state = statuses.iter().find(|status| status.context == context).map(|status| status.state);
-        if !matches!(state, Some(StatusState::Failure | StatusState::Error | StatusState::Cancelled)) {
-            let now = state.map_or("not there", StatusState::as_str);
-            let message = format!("`{context}` is {now}; only what failed or was cancelled runs again");
-            return Err(Failure::stalled(message));
-        }
         let state = store.repository(repository).await?;
         let project = state.and_then(|state| state.value.project);
         let project = project.ok_or_else(|| Failure::stalled(format!("nothing of `{repository}` was applied yet")))?;
-        let key = ServiceKey { project, stage: stage.clone(), service: service.clone() };
+        Ok(Failed { project, commit: commit.clone(), statuses })
+    }
+
+    /// The deployment config of a service that failed in a stage.
+    async fn failed_config(&self, failed: &Failed, stage: &StageName, service: &ServiceName) -> Result<ConfigKey> {
+        let Failed { project, commit, .. } = failed;
+        if !failed.is_of(stage, service) {
+            let now = failed.state(stage, service).map_or("not there", StatusState::as_str);
+            let context = service_context(stage, service);
+            let message = format!("`{context}` is {now}; only what failed or was cancelled runs again");
+            return Err(Failure::stalled(message));
+        }
+        let store = &*self.operator.driver.store;
+        let key = ServiceKey { project: project.clone(), stage: stage.clone(), service: service.clone() };
         for config in store.configs_of(&key).await?.into_iter().map(|config| config.value) {
             let Some(attempt) = config.attempted.as_ref().filter(|_| !config.removed) else { continue };
             if self.is_of(attempt, commit).await? {
@@ -97,7 +157,7 @@ impl WatchedReruns {
     }
 }
 
-/// What a check is about: the plan, a service in a stage, or one of its steps.
+/// What a check is about: the plan, a stage, a service in one, or one of its steps.
 fn wanted(context: Option<&str>) -> Result<Wanted> {
     let Some(context) = context.filter(|context| *context != PLAN) else { return Ok(Wanted::Sync) };
     let parts: Vec<&str> = context.split('/').collect();
@@ -105,9 +165,7 @@ fn wanted(context: Option<&str>) -> Result<Wanted> {
         ["launchway", stage, service] | ["launchway", stage, service, _] => {
             Ok(Wanted::Service(StageName::new(*stage), ServiceName::new(*service)))
         }
-        ["launchway", stage] => {
-            Err(Failure::stalled(format!("stage {stage} runs again with the services that failed in it")))
-        }
+        ["launchway", stage] => Ok(Wanted::Stage(StageName::new(*stage))),
         _ => Err(Failure::stalled("the check is none of launchway's")),
     }
 }
@@ -124,7 +182,7 @@ mod tests {
             (Some("launchway/plan"), Ok(Wanted::Sync)),
             (Some("launchway/dev/web"), web()),
             (Some("launchway/dev/web/pre"), web()),
-            (Some("launchway/dev"), Err("stage dev runs again with the services that failed in it")),
+            (Some("launchway/dev"), Ok(Wanted::Stage("dev".into()))),
             (Some("build"), Err("the check is none of launchway's")),
             (Some("other/dev/web"), Err("the check is none of launchway's")),
             (Some("launchway/dev/web/pre/x"), Err("the check is none of launchway's")),

@@ -17,6 +17,7 @@ use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
 use crate::executor::drive::Driver;
 use crate::executor::sync::Revisions as _;
+use crate::forge::address::RepositoryAddress;
 use crate::forge::plain::{NoteLine, Notes};
 use crate::forge::webhook;
 use crate::model::comment::Comment;
@@ -149,6 +150,22 @@ impl Hooks for WatchedHooks {
             app: watcher.host.as_ref().and_then(|host| host.app),
             body_limit: None,
         })
+    }
+
+    fn beside(&self, name: &RepositoryName, path: &str) -> Option<RepositoryName> {
+        let opened = |watcher: &Watcher| {
+            let host = watcher.host.as_ref()?;
+            let RepositoryAddress { base, owner, name } = &host.repository;
+            Some(((host.app?, base.clone()), format!("{owner}/{name}")))
+        };
+        let (app, own) = opened(self.watchers.get(name)?)?;
+        let is_it = |watcher: &Watcher| {
+            opened(watcher).is_some_and(|(other, of_it)| other == app && of_it.eq_ignore_ascii_case(path))
+        };
+        if own.eq_ignore_ascii_case(path) {
+            return None;
+        }
+        self.watchers.iter().find(|(_, watcher)| is_it(watcher)).map(|(name, _)| name.clone())
     }
 
     fn sync(&self, name: &RepositoryName) {

@@ -10,7 +10,7 @@ use crate::error::Failure;
 use crate::model::action::Action;
 use crate::model::environment::{Approval, Environment, EnvironmentSettings, Presence, Standing};
 use crate::model::hold::ProjectHolds;
-use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName};
+use crate::model::ids::{CommitId, ConfigKey, Incarnation, ProjectName, RepositoryName};
 use crate::model::preview::OpenPullRequest;
 use crate::model::state::RepositoryState;
 use crate::model::time::Timestamp;
@@ -152,7 +152,7 @@ pub fn next_end(settings: &EnvironmentSettings, approvals: &[Approval], all: &[E
 }
 
 /// Decides what becomes of the environments of a repository, and remembers that before anything is done about it. One that is
-/// made after another stage than before is deployed anew.
+/// made after another stage than before is deployed anew. `life` is that of the store.
 ///
 /// # Errors
 /// If something must be read first.
@@ -161,6 +161,7 @@ pub fn decide(
     repository: &RepositoryName,
     hosted: Option<Hosted<'_>>,
     is_off: bool,
+    life: &Incarnation,
 ) -> Result<Vec<Environment>, Undecided> {
     let now = transition.now;
     let Some(state) = transition.records.repositories.get(repository)?.cloned() else { return Ok(Vec::new()) };
@@ -181,11 +182,23 @@ pub fn decide(
         hosted.is_none() || decided.iter().any(is_one)
     };
     let approvals: Vec<Approval> = state.approvals.iter().filter(is_known).cloned().collect();
-    if (&decided, &approvals) != (&state.environments, &state.approvals) {
-        let state = RepositoryState { environments: decided.clone(), approvals, ..state };
+    let is_known = hosted.is_some() || settings.is_none();
+    let pulls_known = if is_known { Some(life.clone()) } else { state.pulls_known.clone() };
+    if (&decided, &approvals, &pulls_known) != (&state.environments, &state.approvals, &state.pulls_known) {
+        let state = RepositoryState { environments: decided.clone(), approvals, pulls_known, ..state };
         transition.records.repositories.put(repository, Some(state))?;
     }
     Ok(decided)
+}
+
+/// Whether nothing is to be there of the environment of a pull request of which no record names anything, as after a store was
+/// lost: its repository has applied its head, and in this life of the store it was known which pull requests are open, and this one
+/// has no environment.
+pub fn is_over(repository: &RepositoryState, number: u64, life: &Incarnation) -> bool {
+    let is_there = repository.environments.iter().any(|one| one.number == number && one.presence != Presence::Nothing);
+    let asks_for_none = repository.environments_wanted.is_none();
+    let is_known = asks_for_none || repository.pulls_known.as_ref() == Some(life);
+    !is_there && (repository.down || repository.has_applied_its_head() && is_known)
 }
 
 /// Has the pull requests of a repository looked at that has environments.

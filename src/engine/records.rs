@@ -20,7 +20,7 @@ use crate::model::plan::Plan;
 use crate::model::rollback::Past;
 use crate::model::run::Run;
 use crate::model::slot::{PassedKey, PassedState, SlotState};
-use crate::model::state::{ConfigState, ObjectState, RepositoryState, Versioned};
+use crate::model::state::{ConfigState, ObjectState, RepositoryState, Version, Versioned};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{ObjectPlace, Read, RecordKey, Write};
 use crate::model::unique_name::{NameOwner, UniqueName};
@@ -433,6 +433,16 @@ impl Records {
     /// The runs as they are now, as far as they were read.
     pub fn known_runs(&self) -> impl Iterator<Item = &Run> {
         self.runs.0.values().filter_map(Entry::now)
+    }
+
+    /// The versions that are attempted from now on.
+    pub fn begun(&self) -> impl Iterator<Item = (&ConfigKey, &Version)> {
+        self.configs.0.iter().filter_map(|(key, entry)| {
+            let attempt = entry.changed.as_ref()?.as_ref()?.open_attempt()?;
+            let before = entry.stored.as_ref().and_then(|stored| stored.open_attempt());
+            (before.map(|before| before.version.number) != Some(attempt.version.number))
+                .then_some((key, &attempt.version))
+        })
     }
 
     /// The deployment configs that have changed and keep what files declare no longer.

@@ -261,7 +261,7 @@ impl<'a> Transition<'a> {
             let Some(service) = self.slots.pop_first() else { break };
             needs.of(self.decide_slot(&service))?;
         }
-        needs.of(apply::release(self.records))?;
+        needs.of(apply::settle(self.records))?;
         needs.none()?;
         let Self { writes, switched, reports, unseen, .. } = self;
         Ok(WorkedOut { writes, left, switched, reports, unseen })

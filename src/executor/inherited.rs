@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 
 use crate::engine::deployment::adoption::{self, Prospect, Strangers};
 use crate::engine::deployment::observed::Observed;
+use crate::engine::environments;
 use crate::engine::leftover::Holder;
 use crate::error::Result;
+use crate::manifest::environment::EnvironmentNames;
 use crate::model::action::Action;
 use crate::model::event::Event;
-use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, ServiceKey, StageName};
+use crate::model::ids::{ConfigKey, Incarnation, Namespace, ProjectName, RepositoryName, ServiceKey, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::outcome::PodOutcome;
 use crate::model::plan::{Plan, StagePlan};
@@ -159,15 +161,24 @@ pub(super) async fn end_orphans(
     runtime: &dyn Runtime,
     known: &BTreeSet<ConfigKey>,
     pods: &[ObservedPod],
+    life: &Incarnation,
 ) -> Result<bool> {
     let strange = pods.iter().filter(|pod| pod.is_stranger());
     let orphans: BTreeSet<&ConfigKey> =
         strange.filter_map(|pod| pod.version()).map(|(config, _)| config).filter(|it| !known.contains(it)).collect();
     for project in orphans.iter().map(|orphan| &orphan.project).collect::<BTreeSet<&ProjectName>>() {
+        let mine: Vec<&ConfigKey> = orphans.iter().copied().filter(|orphan| &orphan.project == project).collect();
         let Some(holder) = holder_of(store, declarations, UniqueName::Project(project.clone())).await? else {
+            for stage in mine.iter().map(|orphan| &orphan.stage).collect::<BTreeSet<_>>() {
+                let names = EnvironmentNames { project: project.clone(), stage: stage.clone() };
+                if is_environment_over(store, &names, life).await? {
+                    let is_of_it = |pod: &&ObservedPod| is_of_environment(pod, &names);
+                    tracing::info!(%project, "the environment of a pull request that no record names is over");
+                    end_all(runtime, pods.iter().filter(is_of_it)).await?;
+                }
+            }
             continue;
         };
-        let mine: Vec<&ConfigKey> = orphans.iter().copied().filter(|orphan| &orphan.project == project).collect();
         let known = known.iter().filter(|config| &config.project == project).count();
         let declares_nothing = match &holder.declared {
             Some(declared) => declared.declares_nothing(),
@@ -177,12 +188,34 @@ pub(super) async fn end_orphans(
             tracing::warn!(%project, "what no record names serves on: {refusal}");
             Vec::new()
         });
-        for pod in pods.iter().filter(|pod| pod.version().is_some_and(|(config, _)| gone.contains(&config))) {
-            runtime.stop_pod(&pod.id).await?;
-            runtime.remove_pod(&pod.id).await?;
-        }
+        let is_gone = |pod: &&ObservedPod| pod.version().is_some_and(|(config, _)| gone.contains(&config));
+        end_all(runtime, pods.iter().filter(is_gone)).await?;
     }
     Ok(!orphans.is_empty())
+}
+
+async fn end_all(runtime: &dyn Runtime, pods: impl Iterator<Item = &ObservedPod>) -> Result<()> {
+    for pod in pods {
+        runtime.stop_pod(&pod.id).await?;
+        runtime.remove_pod(&pod.id).await?;
+    }
+    Ok(())
+}
+
+/// Whether these are the names of an environment of which nothing is to be there any more. Its pull request was closed before this
+/// life of the store had a record of it, or it does not get one.
+async fn is_environment_over(store: &dyn ReadStore, names: &EnvironmentNames, life: &Incarnation) -> Result<bool> {
+    let Some((project, number)) = names.origin() else { return Ok(false) };
+    let Some((repository, _)) = owner(store, UniqueName::Project(project)).await? else { return Ok(false) };
+    Ok(repository.name.pull().is_none() && environments::is_over(&repository, number, life))
+}
+
+/// Whether a pod is an environment's: those live in a namespace that is called like their project, where no other stage does.
+fn is_of_environment(pod: &ObservedPod, names: &EnvironmentNames) -> bool {
+    let is_of_it = |config: &ConfigKey| config.project == names.project && config.stage == names.stage;
+    pod.is_stranger()
+        && pod.version().is_some_and(|(config, _)| is_of_it(config))
+        && pod.id.namespace.as_str() == names.project.as_str()
 }
 
 /// Whether a service that no record names may end: not while it may lead to strangers that serve on.

@@ -216,7 +216,8 @@ impl Reconciler {
     }
 
     async fn end_orphans(&self, known: &BTreeSet<ConfigKey>, pods: &[ObservedPod]) -> Result<bool> {
-        inherited::end_orphans(&*self.driver.store, &*self.declarations, &*self.runtime, known, pods).await
+        let (store, life) = (&self.driver.store, self.driver.store.incarnation());
+        inherited::end_orphans(&**store, &*self.declarations, &*self.runtime, known, pods, life).await
     }
 
     /// The services of everything that was announced, or all; says whether some that nobody declares may not go yet.

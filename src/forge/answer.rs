@@ -89,6 +89,7 @@ mod tests {
             Refusal::Commit(_) => "commit",
             Refusal::All(_) => "all",
             Refusal::Busy(_) => "busy",
+            Refusal::Environments { .. } => "environments",
         };
         (concerned, refusal.failure().class())
     }

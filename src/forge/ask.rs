@@ -66,6 +66,18 @@ impl Ask<'_> {
         self.send(method, url, Some(body), refusals).await
     }
 
+    /// Writes something; or the answer by which the host refuses it, if that is one of `refusals`.
+    pub(super) async fn offer(
+        self,
+        method: Method,
+        url: Url,
+        body: &(impl Serialize + Sync),
+        refusals: &[(u16, &str)],
+    ) -> Result<Result<Answer, Answer>> {
+        let body = serde_json::to_vec(body).or_stalled(|| "cannot encode a request".to_owned())?;
+        self.judged(method, url, Some(body), refusals).await
+    }
+
     /// Has what is `known` be so, or makes one more of a list.
     pub(super) async fn save(
         self,
@@ -77,7 +89,7 @@ impl Ask<'_> {
         Ok(self.tell(method, url, body, &[]).await?.map(drop))
     }
 
-    fn read<T: DeserializeOwned>(self, answer: &Answer) -> Result<T> {
+    pub(super) fn read<T: DeserializeOwned>(self, answer: &Answer) -> Result<T> {
         let foreign = || format!("the answer is not that of {}; is `forge.url` right?", self.words.name);
         serde_json::from_slice(&answer.body).or_stalled(foreign)
     }
@@ -89,11 +101,22 @@ impl Ask<'_> {
         body: Option<Vec<u8>>,
         refusals: &[(u16, &str)],
     ) -> Result<Option<Answer>> {
+        Ok(self.judged(method, url, body, refusals).await?.ok())
+    }
+
+    /// An answer that is 2xx, or one that only says that this is refused; any other is a failure.
+    async fn judged(
+        self,
+        method: Method,
+        url: Url,
+        body: Option<Vec<u8>>,
+        refusals: &[(u16, &str)],
+    ) -> Result<Result<Answer, Answer>> {
         let sent = self.client.send(method, url, body).await;
         let answer = sent.map_err(super::Refusal::into_failure)?;
         let status = answer.status.as_u16();
         if answer.status.is_success() {
-            return Ok(Some(answer));
+            return Ok(Ok(answer));
         }
         if let Some(until) = self.client.limited(&answer) {
             self.client.keep_quiet(&answer, until);
@@ -101,7 +124,7 @@ impl Ask<'_> {
         }
         let is_refused = refusals.iter().any(|(refused, words)| *refused == status && answer.says(words));
         if is_refused || self.absent.contains(&status) {
-            return Ok(None);
+            return Ok(Err(answer));
         }
         if self.busy.contains(&status) {
             return Err(Failure::transient(format!("{} answers {status}", self.words.name)));

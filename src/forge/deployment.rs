@@ -3,9 +3,12 @@
 //! A host keeps a deployment for each time that a revision was brought to a stage, and what became of it. It is looked for
 //! before it is made, so that there is no second one where an answer was lost or the daemon died before it came.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 
 use super::answer::Words;
+use super::api;
 use super::ask::Ask;
 use super::hosted::{Hosted, by_commit};
 use super::{Refusal, StatusWriter, Subject};
@@ -17,7 +20,7 @@ use crate::report::deployments::Deployment;
 /// Each takes some requests; a call should end within seconds.
 const BATCH: usize = 10;
 
-/// The answers to what a host does not take of one commit, which may be gone from it.
+/// The answers by which a host refuses one deployment, whatever it takes elsewhere.
 pub(super) const REFUSED: &[(u16, &str)] = &[(400, ""), (422, "")];
 
 /// What is to be told of a deployment.
@@ -25,6 +28,28 @@ pub(super) const REFUSED: &[(u16, &str)] = &[(400, ""), (422, "")];
 pub(super) struct Told<'a> {
     pub(super) status: &'a CommitStatus,
     pub(super) deployment: &'a Deployment,
+}
+
+/// What a host does with what it is told.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// It takes it.
+    Taken,
+    /// It does not have the commit any more.
+    Gone,
+    /// It takes none in this environment, or not this one; why, after the environment's name.
+    Refused(Failure),
+}
+
+impl Heard {
+    /// What an answer says by which a deployment is refused, where its commit is there. `rights` are what the token needs.
+    pub(super) fn refused(answer: &api::Answer, rights: &'static str) -> Self {
+        let status = answer.status.as_u16();
+        Heard::Refused(match status {
+            403 => Failure::stalled("the token may not deploy there").hint(rights),
+            _ => Failure::stalled(format!("the host takes no such deployment: {status}")),
+        })
+    }
 }
 
 /// A host's API of deployments.
@@ -36,8 +61,8 @@ pub(super) trait DeploymentApi: Send + Sync + std::fmt::Debug {
     /// What is said of the host, and which rights deployments need.
     fn words(&self) -> Words;
 
-    /// Has the host say it of the deployment, which is made if it is not there; nothing, if the host does not take that.
-    async fn tell(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Option<()>>;
+    /// Has the host say it of the deployment, which is made if it is not there.
+    async fn tell(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Heard>;
 }
 
 #[async_trait]
@@ -50,21 +75,31 @@ impl StatusWriter for Hosted<dyn DeploymentApi> {
         Subject::Deployments
     }
 
-    /// What is refused of one commit does not keep the others from being told; its failure comes back.
+    /// What is refused of one commit, or in one environment, does not keep the others from being told; its failure comes back.
     async fn write(&self, statuses: &[CommitStatus]) -> Result<(), Refusal> {
         self.client.ready()?;
         let (client, words) = (&self.client, self.api.words());
         let ask = Ask { client, words, what: "create deployments", busy: &[409], absent: &[] };
-        let mut outcome = Ok(());
+        let (mut outcome, mut refused, mut why) = (Ok(()), BTreeSet::new(), None);
         for status in by_commit(statuses).into_iter().flat_map(|(_, statuses)| statuses) {
             let told = Told { status, deployment: &Deployment::of(status) };
-            if self.api.tell(ask, told).await?.is_none() {
-                let (name, commit) = (ask.words.name, status.commit.short());
-                let refused = Failure::stalled(format!("{name} takes no deployment of {commit}"));
-                outcome = outcome.and(Err(Refusal::Commit(refused.hint("its branch may have been rewritten"))));
+            match self.api.tell(ask, told).await? {
+                Heard::Taken => {}
+                Heard::Gone => {
+                    let (name, commit) = (ask.words.name, status.commit.short());
+                    let gone = Failure::stalled(format!("{name} takes no deployment of {commit}"));
+                    outcome = outcome.and(Err(Refusal::Commit(gone.hint("its branch may have been rewritten"))));
+                }
+                Heard::Refused(failure) => {
+                    refused.insert(told.deployment.stage.clone());
+                    why.get_or_insert(failure);
+                }
             }
         }
-        outcome
+        match why {
+            Some(failure) => outcome.and(Err(Refusal::Environments { refused, failure })),
+            None => outcome,
+        }
     }
 
     fn batch(&self) -> usize {

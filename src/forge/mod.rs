@@ -29,11 +29,13 @@ pub mod webhook;
 
 pub use hosted::HostSettings;
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 
 use crate::error::{Class, Failure};
 use crate::model::commit_status::CommitStatus;
-use crate::model::ids::WriterName;
+use crate::model::ids::{StageName, WriterName};
 
 /// Writes statuses of commits.
 #[async_trait]
@@ -75,6 +77,13 @@ pub enum Refusal {
     Commit(Failure),
     /// Nothing is taken until a person acts: a token without rights.
     All(Failure),
+    /// Some environments take no deployment until a person acts: the others were told of theirs.
+    Environments {
+        /// Those that do not.
+        refused: BTreeSet<StageName>,
+        /// Why.
+        failure: Failure,
+    },
     /// The host is busy, broken or out of reach: the same may be taken later.
     Busy(Failure),
 }
@@ -84,6 +93,7 @@ impl Refusal {
     pub fn failure(&self) -> &Failure {
         match self {
             Refusal::Commit(failure) | Refusal::All(failure) | Refusal::Busy(failure) => failure,
+            Refusal::Environments { failure, .. } => failure,
         }
     }
 }
@@ -93,6 +103,7 @@ impl Refusal {
     pub(crate) fn into_failure(self) -> Failure {
         match self {
             Refusal::Commit(failure) | Refusal::All(failure) | Refusal::Busy(failure) => failure,
+            Refusal::Environments { failure, .. } => failure,
         }
     }
 }

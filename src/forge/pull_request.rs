@@ -19,8 +19,10 @@ use crate::model::time::Timestamp;
 
 /// The answers to changing a comment that is gone, or somebody else's.
 pub(super) const FOREIGN: &[(u16, &str)] = &[(403, ""), (404, "")];
-/// Pull requests of a page: as many as are looked at.
-pub(super) const PAGE_SIZE: &str = "50";
+/// Pull requests of a page; Gitea gives no more where nobody has configured it.
+pub(super) const PAGE_SIZE: usize = 50;
+/// So many pages of open ones are read, the newest first.
+const PAGES: usize = 6;
 /// A branch that is nowhere.
 const NOBODYS: &str = "launchway/there-is-no-such-branch";
 /// What hosts answer where a branch is nowhere, to those who may open pull requests.
@@ -149,6 +151,15 @@ impl Permission {
     }
 }
 
+/// A page of open pull requests.
+#[derive(Debug, Default)]
+pub(super) struct OpenPage {
+    /// Those for the branch that was asked for.
+    pub(super) open: Vec<OpenPullRequest>,
+    /// How many are on it, for whatever branch.
+    pub(super) listed: usize,
+}
+
 /// A host's API of pull requests.
 #[async_trait]
 pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
@@ -209,9 +220,9 @@ pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
         Ok(ask.tell(method, url, &self.comment(text), FOREIGN).await?.is_some())
     }
 
-    /// The newest open ones for a branch, as many as a page has; none, where they are not read.
-    async fn open(&self, _ask: Ask<'_>, _base: &str) -> Result<Vec<OpenPullRequest>> {
-        Ok(Vec::new())
+    /// A page of the open ones for a branch, the newest first, counted from 0; none, where they are not read.
+    async fn open(&self, _ask: Ask<'_>, _base: &str, _page: usize) -> Result<OpenPage> {
+        Ok(OpenPage::default())
     }
 
     /// Whether somebody may write to the repository. A host of which it is not known how it tells refuses.
@@ -318,7 +329,18 @@ impl PullRequests for Hosted<dyn PullRequestApi> {
 
     async fn open(&self, base: &str) -> Result<Vec<OpenPullRequest>> {
         self.client.ready()?;
-        self.api.open(self.ask(), base).await
+        let mut all: Vec<OpenPullRequest> = Vec::new();
+        for page in 0..PAGES {
+            let OpenPage { open, listed } = self.api.open(self.ask(), base, page).await?;
+            // One that is opened meanwhile moves the last of a page to the next.
+            let is_new = |pull: &OpenPullRequest| all.iter().all(|known| known.number != pull.number);
+            let new: Vec<OpenPullRequest> = open.into_iter().filter(is_new).collect();
+            all.extend(new);
+            if listed < PAGE_SIZE {
+                break;
+            }
+        }
+        Ok(all)
     }
 
     async fn may_write(&self, author: &Author) -> Result<bool> {

@@ -29,6 +29,13 @@ impl EnvironmentNames {
         let stage = StageName::of_pull(number);
         Self { project: ProjectName::new(format!("{project}-{stage}")), stage }
     }
+
+    /// The project and the pull request of which these are the names, if they are those of an environment.
+    pub fn origin(&self) -> Option<(ProjectName, u64)> {
+        let number = self.stage.pull()?;
+        let project = self.project.as_str().strip_suffix(&format!("-{}", self.stage))?;
+        Some((ProjectName::new(project), number))
+    }
 }
 
 /// What the values are derived from that templates generate in an environment: a pull request is not given those of a stage

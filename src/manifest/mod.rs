@@ -48,7 +48,7 @@ mod snapshot;
 mod stage_context;
 mod template;
 
-pub(crate) use object::referenced;
+pub(crate) use object::{read_by_pods, referenced};
 #[cfg(test)]
 pub(crate) use shipyard::{shipyard_of, shipyard_problems};
 

@@ -408,7 +408,13 @@ fn references(content: &Value, kind: &Kind) -> Vec<Reference> {
     found
 }
 
-/// The ConfigMaps, Secrets and claims that the pods, hooks or deployer of a deployment config read.
+/// The ConfigMaps, Secrets and claims that the pods of a deployment config read.
+pub(crate) fn read_by_pods(config: &Object) -> BTreeSet<ObjectKey> {
+    let found = references::of_template(&config.content.value(), "/spec/template");
+    found.into_iter().map(|reference| reference.key).collect()
+}
+
+/// The same with what its hooks and its deployer read.
 pub(crate) fn referenced(config: &Object) -> BTreeSet<ObjectKey> {
     references(&config.content.value(), &config.key.kind).into_iter().map(|reference| reference.key).collect()
 }

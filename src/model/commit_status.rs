@@ -72,6 +72,9 @@ pub struct CommitStatus {
     /// What there is to say beyond the line, if there is something and its host shows that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
+    /// Where what it is about can be looked at, as a link, if that is known: for a host's environments alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
 }
 
 impl CommitStatus {
@@ -83,7 +86,7 @@ impl CommitStatus {
         description: impl Into<String>,
     ) -> Self {
         let (context, description) = (context.into(), description.into());
-        Self { commit, context, state, description, path: None, attempt: 1, details: None }
+        Self { commit, context, state, description, path: None, attempt: 1, details: None, address: None }
     }
 }
 

@@ -81,8 +81,17 @@ pub struct ConfigState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<Quarantined>,
     /// The objects that files declare no longer and that what runs of it still needs.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub keeps: BTreeSet<ObjectKey>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keeps: Vec<Kept>,
+}
+
+/// An object that files declare no longer and that a deployment config keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Which.
+    pub key: ObjectKey,
+    /// The version that served when it was declared no longer, or the one by which somebody went back since.
+    pub since: u32,
 }
 
 /// What a deployment config was that Git was rolled back from.
@@ -332,7 +341,7 @@ impl ConfigState {
             planned_at: None,
             inherited: None,
             quarantined: Vec::new(),
-            keeps: BTreeSet::new(),
+            keeps: Vec::new(),
         }
     }
 
@@ -348,6 +357,12 @@ impl ConfigState {
     pub fn quarantine_of(&self, declared: &Object) -> Option<&Quarantined> {
         let serves = self.serving.as_ref().is_some_and(|serving| serving.object.digest == declared.digest);
         self.quarantined.iter().find(|known| known.content == declared.digest).filter(|_| !serves)
+    }
+
+    /// A version serves from now on. What is kept for one is kept for what goes back to the same.
+    pub fn serve(&mut self, version: Version, is_rollback: bool) {
+        self.keeps.iter_mut().filter(|_| is_rollback).for_each(|kept| kept.since = version.number);
+        self.serving = Some(version);
     }
 
     /// The service that it is delivered with.

@@ -6,28 +6,34 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::build::Applied;
-use crate::manifest::referenced;
+use crate::manifest::{read_by_pods, referenced};
 use crate::model::ids::ServiceName;
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision};
 use crate::model::project::StageContent;
 use crate::model::state::{ConfigState, ObjectState, Version};
 
-/// Whether a deployment config needs an object that files declare no longer: a version that runs, or may run again, reads it; or it
-/// leads to the version that serves while that is not what was asked for last, so that nothing has taken its place yet.
-pub fn needs(state: &ConfigState, object: &ObjectState) -> bool {
+/// Whether a deployment config needs an object that files declare no longer since version `since` served: what runs reads it, or it
+/// leads to that version, because none that was asked for has taken its place.
+pub fn needs(state: &ConfigState, object: &ObjectState, since: u32) -> bool {
     let key = &object.object.key;
-    if state.removed {
-        return false;
-    }
     match key.kind {
-        _ if is_read(key) => running(state).any(|version| referenced(&version.object).contains(key)),
-        Kind::Service => {
-            let serving = state.serving.as_ref().filter(|_| state.attempted.is_some());
-            serving.is_some_and(|serving| object.selects(&serving.pod_labels()))
-        }
+        _ if state.removed => false,
+        _ if is_read(key) => reads(state).contains(key),
+        Kind::Service => state.serving.as_ref().is_some_and(|it| it.number == since && leads_to(object, it)),
         _ => false,
     }
+}
+
+/// Whether a `Service` leads to the pods of a version.
+fn leads_to(service: &ObjectState, version: &Version) -> bool {
+    service.selects(&version.pod_labels())
+}
+
+/// Whether another version is to take the place of what serves.
+pub fn is_to_be_replaced(state: &ConfigState) -> bool {
+    let serving = state.serving.as_ref().and_then(|serving| serving.object.template());
+    state.attempted.is_some() || serving != state.object.template()
 }
 
 /// Whether pods read what is of that kind.
@@ -57,16 +63,36 @@ pub(super) fn note_needs(applied: &Applied, changes: &mut BTreeMap<ServiceName, 
     if goes.is_empty() {
         return;
     }
-    let removed: BTreeSet<&str> = goes.iter().filter(|key| is_config(key)).map(|key| key.name.as_str()).collect();
-    let states = applied.configs.values().filter(|state| !removed.contains(&*state.key.name));
-    let mut users: BTreeMap<ObjectKey, BTreeSet<String>> = BTreeMap::new();
-    for state in states {
-        for key in running(state).flat_map(|version| referenced(&version.object)) {
-            users.entry(key).or_default().insert(state.key.name.clone());
+    let of_configs = changes.values().flatten().filter(|change| is_config(&change.key));
+    let decided: BTreeMap<ObjectKey, Decision> = of_configs.map(|it| (it.key.clone(), decided(it))).collect();
+    let (mut readers, mut led): (BTreeMap<ObjectKey, BTreeSet<String>>, Vec<&Version>) = Default::default();
+    for (key, state) in &applied.configs {
+        let decision = decided.get(key).copied().unwrap_or(Decision::None);
+        if decision == Decision::Delete {
+            continue;
         }
+        for read in reads(state) {
+            readers.entry(read).or_default().insert(key.name.clone());
+        }
+        led.extend(state.serving.as_ref().filter(|_| state.attempted.is_some() || decision != Decision::None));
     }
     for change in deletions(changes) {
-        change.needed_by = users.remove(&change.key).unwrap_or_default();
+        change.needed_by = match applied.objects.get(&change.key).filter(|_| change.key.kind == Kind::Service) {
+            Some(service) => {
+                let led = led.iter().filter(|version| leads_to(service, version));
+                led.map(|version| version.object.key.name.clone()).collect()
+            }
+            None => readers.remove(&change.key).unwrap_or_default(),
+        };
+    }
+}
+
+/// What is decided of a deployment config, as far as its version is about to be replaced.
+fn decided(change: &Change) -> Decision {
+    match change.decision {
+        Decision::Delete | Decision::Wait => change.decision,
+        _ if change.starts_deployment() || change.is_not_deployed() => Decision::Deploy,
+        _ => Decision::None,
     }
 }
 
@@ -78,9 +104,10 @@ fn is_config(key: &ObjectKey) -> bool {
     key.kind == Kind::DeploymentConfig
 }
 
-/// The versions that run, or are being brought up.
-fn running(state: &ConfigState) -> impl Iterator<Item = &Version> {
+/// What is read by the versions that run, and by one that is being brought up with its hooks.
+fn reads(state: &ConfigState) -> BTreeSet<ObjectKey> {
     let beside = state.beside.as_ref().map(|beside| &beside.version);
-    let attempted = state.open_attempt().map(|attempt| &attempt.version);
-    state.serving.iter().chain(beside).chain(attempted)
+    let running = state.serving.iter().chain(beside).flat_map(|version| read_by_pods(&version.object));
+    let attempted = state.open_attempt().into_iter().flat_map(|attempt| referenced(&attempt.version.object));
+    running.chain(attempted).collect()
 }

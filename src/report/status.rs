@@ -227,6 +227,7 @@ fn status(revision: &RevisionState, context: String, line: Line) -> CommitStatus
         path: Some(path),
         attempt: line.attempt,
         details: line.details,
+        address: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What would come, without a server: the real decisions, driver, outbox and reconciler over a runtime that only pretends,
 //! and a clock that moves when it is told to.
 
+pub mod hosting;
 pub mod indicators;
 pub mod memory_store;
 pub mod play;

@@ -22,7 +22,6 @@ use crate::executor::drive::Driver;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::executor::previews::NoPreviews;
-use crate::executor::proposals::NoProposals;
 use crate::executor::reconciler::Reconciler;
 use crate::executor::sinks::{Subscriber, Subscribers};
 use crate::executor::sync::{self, Read, Revisions, Synced};
@@ -35,6 +34,7 @@ use crate::model::run::Run;
 use crate::model::state::RevisionResult;
 use crate::model::time::Timestamp;
 use crate::runtime::Runtime;
+use crate::simulation::hosting::PretendedHosting;
 use crate::simulation::indicators::PretendedIndicators;
 use crate::simulation::runtime::PretendedRuntime;
 use crate::store::{RunFilter, Store};
@@ -58,6 +58,8 @@ pub struct World {
     pub runtime: Arc<PretendedRuntime>,
     /// What its indicators are.
     pub indicators: Arc<PretendedIndicators>,
+    /// Where rollbacks are proposed.
+    pub hosting: Arc<PretendedHosting>,
     /// Its daemon's driver.
     pub driver: Driver,
     admission: Admission,
@@ -72,6 +74,7 @@ pub struct Surroundings {
     pub(crate) clock: Arc<ManualClock>,
     runtime: Arc<PretendedRuntime>,
     indicators: Arc<PretendedIndicators>,
+    hosting: Arc<PretendedHosting>,
     ids: Arc<CountingIds>,
     pub(crate) recorded: Arc<Recorded>,
     pushes: Arc<AtomicU32>,
@@ -95,8 +98,8 @@ impl Default for Surroundings {
     fn default() -> Self {
         let clock = Arc::new(ManualClock::new(BEGINNING));
         let runtime = Arc::new(PretendedRuntime::new(clock.clone()));
-        let (indicators, recorded, pushes, pushed, subscriber, is_forgetful) = Default::default();
-        Self { clock, runtime, indicators, ids: Arc::default(), recorded, pushes, pushed, subscriber, is_forgetful }
+        let (indicators, hosting, ids, recorded, pushes, pushed, subscriber, is_forgetful) = Default::default();
+        Self { clock, runtime, indicators, hosting, ids, recorded, pushes, pushed, subscriber, is_forgetful }
     }
 }
 
@@ -142,7 +145,8 @@ impl Surroundings {
 impl World {
     /// A daemon over any store.
     pub fn over(store: Arc<dyn Store>, surroundings: Surroundings) -> Self {
-        let Surroundings { clock, runtime, indicators, ids, recorded, pushed, subscriber, .. } = surroundings.clone();
+        let Surroundings { clock, runtime, indicators, hosting, ids, recorded, pushed, subscriber, .. } =
+            surroundings.clone();
         let runtime = Arc::new(runtime.opened_for(store.incarnation()));
         let driver = Driver::new(store.clone(), clock.clone(), ids);
         let driver = driver.with_subscribers(Subscribers::new(subscriber.into_iter().collect()));
@@ -152,7 +156,7 @@ impl World {
         let performer = Performer {
             driver: driver.clone(),
             runtime: runtime.clone(),
-            proposals: Arc::new(NoProposals),
+            proposals: hosting.clone(),
             previews: Arc::new(NoPreviews),
             comments: Arc::new(NoComments),
             tokens: DeployerTokens::new(b"pretended", store.incarnation().clone()),
@@ -160,7 +164,7 @@ impl World {
         };
         let reconciler = Reconciler::new(driver.clone(), runtime.clone(), pushed).one_by_one();
         let (admission, outbox) = (Admission::new(driver.clone()), Outbox::new(performer));
-        Self { surroundings, clock, runtime, indicators, driver, admission, outbox, reporter, reconciler }
+        Self { surroundings, clock, runtime, indicators, hosting, driver, admission, outbox, reporter, reconciler }
     }
 
     /// A revision that declares `project` is pushed, and planned or refused; nothing has run yet.

@@ -114,10 +114,7 @@ fn a_failed_hook_shows_its_output_and_the_button_tries_it_again() {
         (&api, "`launchway/default/api` is success; only what failed or was cancelled runs again"),
         (&rerequested(APP, &"1".repeat(40), "launchway/default/web"), "nothing was planned for 1111111"),
         (&elsewhere, "the check is in `moody/other` on github, and `moody/origin` is watched"),
-        (
-            &rerequested(APP, &commit, "launchway/default"),
-            "stage default runs again with the services that failed in it",
-        ),
+        (&rerequested(APP, &commit, "launchway/other"), "nothing of stage other failed on"),
     ] {
         let (result, reason) = place.call(why, "check_run", body);
         assert!(result == "ignored" && reason.contains(why), "{why}: {result} {reason}");
@@ -183,4 +180,75 @@ fn problems_stand_at_their_lines_and_what_is_put_right_is_green() {
         output.status.code() == Some(1) && told.contains("the App 1234 is not installed on `moody/origin`"),
         "{told}"
     );
+}
+
+#[test]
+fn the_button_of_a_stage_tries_every_service_again_that_failed_in_it() {
+    let place = Place::new();
+    place.world.start();
+    let ready = place.world.git.path("ready");
+    let failing = |name: &str| {
+        let strategy = format!(
+            "type: Recreate, recreateParams: {{{}}}",
+            hook("pre", "Abort", &format!("test -f {}", ready.display()))
+        );
+        config(name, &strategy, "{name: main, image: host, command: [sleep, '1000']}")
+    };
+    let commit = place.world.git.push_files(&[
+        ("web.yaml", &failing("web")),
+        ("worker.yaml", &failing("worker")),
+        ("api.yaml", &sleeper("api", "type: Recreate", "1")),
+    ]);
+    place.world.tell(&["sync"]);
+    for service in ["web", "worker"] {
+        place.ends(&commit, &format!("launchway/default/{service}"), "failure");
+    }
+    place.ends(&commit, "launchway/default/api", "success");
+    place.ends(&commit, "launchway/default", "failure");
+    let stage = rerequested(APP, &commit, "launchway/default");
+    std::fs::write(&ready, "").unwrap();
+    assert_eq!(place.call("1", "check_run", &stage), ("accepted".to_owned(), String::new()));
+    for service in ["web", "worker"] {
+        place.ends(&commit, &format!("launchway/default/{service}"), "success");
+    }
+    place.ends(&commit, "launchway/default", "success");
+    let versions = |name: &str| place.world.json(&["get", "dc", name])["items"][0]["serving"]["version"].clone();
+    assert_eq!(versions("api"), 1, "what was good is left alone");
+    let (result, reason) = place.call("2", "check_run", &stage);
+    assert!(result == "ignored" && reason.contains("nothing of stage default failed"), "{result} {reason}");
+}
+
+/// An App has one webhook, which tells of all the repositories that it is installed on.
+#[test]
+fn the_webhook_of_an_app_speaks_for_the_other_repositories_that_take_its_secret() {
+    let place = Place::new();
+    let other = |name: &str, secret: &str| {
+        let webhook = format!("webhook: {{secretFiles: [{}]}}", place.world.git.path(secret).display());
+        repository(
+            name,
+            &place.server.url(&format!("moody/{name}.git")),
+            &[&*place.forge, &*webhook, "previews: false"],
+        )
+    };
+    private(&place.world.git.path("another"), &"x".repeat(40));
+    let plain = repository("plain", &place.server.url("moody/plain.git"), &["forge: {kind: none}"]);
+    let all = [place.repository(), other("stock", "hook"), other("closed", "another"), plain];
+    place.world.configure(&all.concat());
+    place.world.start();
+    let pushed =
+        |path: &str| json!({"ref": "refs/heads/main", "after": "1".repeat(40), "repository": {"full_name": path}});
+    for (delivery, path, result, why) in [
+        ("1", "moody/origin", "accepted", ""),
+        ("2", "Moody/Stock", "accepted", ""),
+        ("2", "moody/stock", "duplicate", "taken before"),
+        ("3", "moody/closed", "ignored", "`closed` does not take the secret of this webhook"),
+        ("4", "moody/plain", "accepted", ""),
+    ] {
+        let (told, reason) = place.call(delivery, "push", &pushed(path));
+        assert!(told == result && reason.contains(why), "{path}: {told} {reason}");
+    }
+    let deliveries = |name: &str| place.world.json(&["repository", "deliveries", name])["items"].clone();
+    eventually("they are listed", || deliveries("stock").as_array().is_some_and(|all| all.len() == 2));
+    eventually("the rest is the first one's", || deliveries("shop").as_array().is_some_and(|all| all.len() == 3));
+    assert_eq!(deliveries("plain"), json!([]), "what has no App is spoken for by nobody");
 }

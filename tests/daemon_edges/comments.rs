@@ -5,8 +5,8 @@ use launchway::model::time::Timestamp;
 use serde_json::Value;
 
 use crate::daemon_edges::hosting::{Hosting, Kind, Written, event};
-use crate::daemon_edges::triggers::SECRET;
-use crate::support::daemon::{World, eventually, http, private, sleeper};
+use crate::daemon_edges::triggers::{SECRET, sign};
+use crate::support::daemon::{World, eventually, http, private, repository, sleeper};
 use crate::support::git_http::GitHttp;
 
 /// A repository whose host has pull requests and calls; ended with it.
@@ -173,4 +173,42 @@ fn without_the_setting_comments_are_of_no_interest() {
     let (result, reason) = place.call("1", &comment(1, "ann", "/launchway rollback web"));
     assert_eq!((&*result, &*reason), ("ignored", "`issue_comment` is not a push"));
     assert_eq!((place.serving(), place.host.hosted().asked), (2, 0));
+}
+
+/// Without a token nobody can be asked what the author may do. Nothing is sent to the host: what would be goes to a proxy that is
+/// not there.
+#[test]
+fn a_command_is_refused_where_there_is_no_token_and_that_is_seen() {
+    let world = World::new(&[]);
+    let secret = world.git.path("hook");
+    private(&secret, SECRET);
+    let webhook = format!("webhook: {{secretFiles: [{}]}}", secret.display());
+    let more = [&*webhook, "previews: false", "commands: true"];
+    world.configure(&repository("shop", "https://github.com/moody/origin.git", &more));
+    world.start_as(|command| command.env("HTTPS_PROXY", "http://127.0.0.1:9").env("NO_PROXY", ""));
+    let user = serde_json::json!({"id": 3, "login": "ann", "type": "User"});
+    let body = serde_json::json!({
+        "action": "created", "issue": {"number": 7, "pull_request": {"url": "https://api.github.com/pulls/7"}},
+        "comment": {
+            "id": 1, "body": "/launchway rollback web", "user": user,
+            "created_at": launchway::clock::rfc3339(SystemClock.now()),
+        },
+        "repository": {"full_name": "moody/origin"}, "sender": user,
+    })
+    .to_string();
+    let signature = format!("sha256={}", sign(body.as_bytes()));
+    let headers = [
+        ("content-type", "application/json"),
+        ("x-github-event", "issue_comment"),
+        ("x-github-delivery", "1"),
+        ("x-hub-signature-256", &*signature),
+    ];
+    let (status, answer) = http(&world.address(), "POST", "/webhooks/shop", &headers, body.as_bytes());
+    let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+    assert_eq!((status, &answer["result"]), (200, &Value::from("ignored")), "{answer}");
+    const WHY: &str = "without a token nobody can be asked what the author of the comment may do";
+    assert!(answer["reason"].as_str().is_some_and(|reason| reason.contains(WHY)), "{answer}");
+    let listed = || world.tell(&["repository", "deliveries", "shop", "-o", "json"]);
+    eventually("it is listed", || listed().contains(WHY));
+    assert!(world.log().contains(WHY), "{}", world.log());
 }

@@ -10,6 +10,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
+use crate::daemon_edges::survival::{SERVICE, service_address};
 use crate::support::daemon::{World, eventually, private, repository, sleeper};
 use crate::support::git_http::GitHttp;
 
@@ -117,7 +118,7 @@ fn environments_show_what_a_real_daemon_delivers_and_never_twice() {
     let more: Vec<&str> = more.iter().map(String::as_str).collect();
     world.configure(&repository("shop", &server.url("moody/origin.git"), &more));
     host.hosted().forbids = true;
-    let first = world.git.push_files(&[("web.yaml", &web("1"))]);
+    let first = world.git.push_files(&[("web.yaml", &web("1")), ("service.yaml", SERVICE)]);
     world.start();
     world.status(&first, "launchway/default", "success");
     let problem = || world.json(&["repository", "list"])["items"][0]["statusProblem"].as_str().unwrap_or("").to_owned();
@@ -127,6 +128,7 @@ fn environments_show_what_a_real_daemon_delivers_and_never_twice() {
     let told = check();
     assert!(told.contains("  statuses: the token may write them\n  deployments: the token may not create"), "{told}");
     assert!(told.contains("`Deployments: read and write`"), "{told}");
+    assert!(told.contains("  not written by the daemon: github-deployments: the token may not create"), "{told}");
 
     // What is told late is what serves.
     host.hosted().forbids = false;
@@ -160,4 +162,6 @@ fn environments_show_what_a_real_daemon_delivers_and_never_twice() {
     let said: Vec<&Value> = last.1.iter().map(|said| &said["state"]).collect();
     assert!(said == ["in_progress", "success"] || said == ["success"], "{said:?}");
     assert!(last.1.iter().all(|said| said["auto_inactive"] == true), "{last:?}");
+    let address = format!("http://{}", service_address(&world).trim_end_matches(":80"));
+    assert_eq!(last.1.last().map(|said| &said["environment_url"]), Some(&json!(address)), "where the stage answers");
 }

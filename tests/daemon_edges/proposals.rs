@@ -189,3 +189,42 @@ fn what_comes_back_may_be_what_a_task_runs() {
     assert_eq!((&done["proposal"]["state"], &done["proposal"]["files"]), (&json!("open"), &json!(["web/"])), "{done}");
     assert!(on(&world, "launchway/rollback-web-1", "web/bin/web").contains("1000"));
 }
+
+#[test]
+fn what_shares_a_folder_goes_back_together_or_not_at_all() {
+    let world = World::new(&[]);
+    world.start();
+    let declared = |name: &str| config(name, "type: Recreate", "{name: main, image: 'git:app', command: [bin/run]}");
+    let push = |seconds: &str| {
+        world.git.write("app/bin/run", &format!("#!/bin/sh\nexec sleep {seconds}\n"));
+        fs::set_permissions(world.git.work().join("app/bin/run"), Permissions::from_mode(0o755)).unwrap();
+        world.deploy(&[("web.yaml", &declared("web")), ("worker.yaml", &declared("worker"))], "success")
+    };
+    push("1000");
+    world.tell(&["rollout", "latest", "dc/worker", "--again"]);
+    eventually("it was deployed again", || serving(&world, "worker") == 2);
+    let second = push("2000");
+    push("3000");
+    let expected = [
+        "would also change DeploymentConfig/worker in default",
+        "`launchway rollback dc/web dc/worker -s default --pull-request`",
+    ];
+    for arguments in
+        [&["rollback", "dc/web", "--pull-request"][..], &["rollback", "dc/web", "--pull-request", "--dry-run"]]
+    {
+        assert_refused(&world, arguments, 1, &expected);
+    }
+    assert_eq!(branches(&world), "", "nothing is pushed");
+
+    // Version 2 of one is not of the same time as version 2 of the other.
+    let request = |name: &str| format!("id: {name}\nkind: DeploymentConfig\nrollback: {{release: {name}-2}}\n");
+    let file = world.git.path("request.yaml");
+    fs::write(&file, format!("{}---\n{}", request("web"), request("worker"))).unwrap();
+    let arguments = ["rollback", "-f", &*file.display().to_string(), "--pull-request"];
+    assert_refused(&world, &arguments, 1, &["had the folder `app` differently", "--to-revision"]);
+    let both = ["rollback", "dc/web", "dc/worker", "--pull-request"];
+    let done = world.json(&[&both[..], &["--to-revision", &second]].concat());
+    assert_eq!((&done["proposal"]["state"], &done["proposal"]["files"]), (&json!("open"), &json!(["app/"])), "{done}");
+    assert!(on(&world, "launchway/rollback-web-2-worker-3", "app/bin/run").contains("2000"));
+    assert_eq!((serving(&world, "web"), serving(&world, "worker")), (3, 4), "it waits for a person");
+}

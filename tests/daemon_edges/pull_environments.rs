@@ -131,6 +131,16 @@ impl Place {
     }
 }
 
+/// What there is to know of anything is lost.
+fn lose_store(world: &World) {
+    for file in ["store.db", "store.db-wal", "store.db-shm"] {
+        let there = world.state().join(file);
+        if there.exists() {
+            std::fs::rename(there, world.git.path(file)).unwrap();
+        }
+    }
+}
+
 const TWO: &str = "  previews: {stage: dev, max: 2}\n";
 
 #[test]
@@ -286,4 +296,34 @@ fn a_fork_has_one_once_somebody_who_may_write_approves_just_that_commit() {
     place.says(7, &format!("comments `/launchway preview {next}`"));
     said(5, "ann", &format!("/launchway preview {next}"));
     place.answers_with(7, "three");
+}
+
+#[test]
+fn what_no_record_names_after_a_store_was_lost_goes_unless_its_pull_request_is_open() {
+    let place = Place::new(TWO);
+    place.open(7, false, "two");
+    place.answers_with(7, "two");
+    place.open(8, false, "three");
+    place.answers_with(8, "three");
+    let before = place.world.pod_in("shop-pr-8/web-1-0", "ready");
+    place.world.stop();
+    lose_store(&place.world);
+    place.host.close(7);
+    // As long as the host does not say which are open, both serve on.
+    place.host.hosted().is_away = true;
+    place.world.start();
+    eventually("the host is asked", || place.world.log().contains("an action failed and is tried again"));
+    assert!(["7", "8"].iter().all(|number| {
+        let pod = format!("shop-pr-{number}/web-1-0");
+        place.world.pod(&pod)["phase"] == "ready"
+    }));
+    place.host.hosted().is_away = false;
+    eventually("the end of what is closed", || {
+        !place.world.pod_folders().keys().any(|pod| pod.starts_with("shop-pr-7/"))
+    });
+    let log = place.world.log();
+    assert!(log.contains("the environment of a pull request that no record names is over"), "{log}");
+    place.answers_with(8, "three");
+    assert_eq!(place.world.pod_in("shop-pr-8/web-1-0", "ready"), before, "the same process");
+    assert_eq!(place.stages(), ["dev", "pr-8"]);
 }

@@ -1,6 +1,7 @@
 //! Deployments and environments on GitHub and GitLab: one for each time that a commit was brought to an environment, whatever
 //! is lost or told twice. Source of what the hosts take and refuse: their documentation of deployments.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -158,7 +159,8 @@ async fn github_status(State(shared): State<Shared>, Path(id): Path<u64>, Json(b
     };
     let is_word = body["state"].as_str().is_some_and(|state| WORDS.contains(&state));
     let fits = body["description"].as_str().is_none_or(|text| text.chars().count() <= 140);
-    let is_link = body.get("log_url").is_none_or(|url| url.as_str().is_some_and(|url| url.starts_with("http")));
+    let leads = |name: &str| body.get(name).is_none_or(|url| url.as_str().is_some_and(|url| url.starts_with("http")));
+    let is_link = leads("log_url") && leads("environment_url");
     if !is_word || !fits || !is_link {
         return said(422, json!({"message": "Validation Failed"}));
     }
@@ -179,6 +181,8 @@ fn gitlab_routes(shared: Shared) -> Router {
         .route("/api/v4/projects/{project}", get(async || Json(json!({"default_branch": "main"}))))
         .route("/api/v4/projects/{project}/deployments", get(gitlab_list).post(gitlab_create))
         .route("/api/v4/projects/{project}/deployments/{id}", put(gitlab_update))
+        .route("/api/v4/projects/{project}/environments", get(gitlab_environments))
+        .route("/api/v4/projects/{project}/environments/{id}", put(gitlab_environment))
         .route("/api/v4/projects/{project}/repository/commits/{sha}", get(gitlab_commit))
         .route("/api/v4/projects/{project}/statuses/{sha}", post(async || said(500, json!({}))))
         .fallback(async || said(404, json!({"message": "404 Not Found"})))
@@ -220,6 +224,35 @@ async fn gitlab_commit(State(shared): State<Shared>, Path((_, sha)): Path<(Strin
     }
 }
 
+/// The environment of a name, which has one id for good: here its place among the names.
+async fn gitlab_environments(State(shared): State<Shared>, Query(asked): Query<BTreeMap<String, String>>) -> Response {
+    let world = shared.world();
+    let shown = |(id, name): (usize, &String)| {
+        let link = world.links.get(name).map(|(link, _)| link.clone());
+        (*name == asked["name"]).then(|| json!({"id": id, "name": name, "external_url": link}))
+    };
+    Json(world.environments.iter().enumerate().filter_map(shown).collect::<Vec<_>>()).into_response()
+}
+
+/// Of a protected environment only those who may deploy there change anything.
+async fn gitlab_environment(
+    State(shared): State<Shared>,
+    Path((_, id)): Path<(String, usize)>,
+    Json(body): Json<Value>,
+) -> Response {
+    let mut world = shared.world();
+    let Some(name) = world.environments.iter().nth(id).cloned() else { return said(404, json!({})) };
+    if world.protected.contains(&name) {
+        return said(403, json!({"message": "403 Forbidden"}));
+    }
+    let Some(link) = body["external_url"].as_str().filter(|link| link.starts_with("http")) else {
+        return said(400, json!({"message": "external_url is not a valid URL"}));
+    };
+    let known = world.links.entry(name).or_default();
+    *known = (link.to_owned(), known.1 + 1);
+    said(200, json!({"id": id}))
+}
+
 const GITLAB_WORDS: [&str; 4] = ["running", "success", "failed", "canceled"];
 
 /// GitLab makes the environment before it looks at the commit.
@@ -233,6 +266,9 @@ async fn gitlab_create(State(shared): State<Shared>, Path(project): Path<String>
     assert_eq!(project, "acme/web/shop");
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     world.environments.insert(text("environment"));
+    if world.protected.contains(&text("environment")) {
+        return said(403, json!({"message": "403 Forbidden"}));
+    }
     if !world.commits.contains(&text("sha")) {
         return said(400, json!({"message": {"sha": ["The commit does not exist"]}}));
     }
@@ -261,6 +297,11 @@ async fn gitlab_update(
     if deployed.payload.is_string() {
         return said(403, json!({"message": "Deployments created using GitLab CI can not be updated using the API"}));
     }
+    let environment = deployed.environment.clone();
+    if world.protected.contains(&environment) {
+        return said(403, json!({"message": "403 Forbidden"}));
+    }
+    let Some(deployed) = world.deployments.iter_mut().find(|it| it.id == id) else { return said(404, json!({})) };
     let state = body["status"].as_str().unwrap_or_default().to_owned();
     let event = if state == "running" { "run" } else { "succeed" };
     if !GITLAB_WORDS.contains(&&*state) || state == "running" || deployed.state() == state {
@@ -390,6 +431,63 @@ async fn a_commit_that_is_gone_has_no_deployment_and_keeps_no_other_from_its() {
         let made = if kind == ForgeKind::Gitlab { 1 } else { 0 };
         assert_eq!(host.shared.world().environments.len(), made, "no environment for what is gone");
     }
+}
+
+/// What the token may not do in one environment it may do in others: people protect single ones.
+#[tokio::test]
+async fn a_protected_environment_keeps_no_other_from_its_deployments() {
+    let (host, Writer { writer, folder: _folder, .. }) = start(ForgeKind::Gitlab).await;
+    host.shared.world().protected.insert("production".to_owned());
+    let both = ["production", "test"].map(|stage| told(COMMIT, stage, StatusState::Running, "it runs"));
+    let written = writer.write(&both).await;
+    let Err(Refusal::Environments { refused, failure }) = written else { panic!("{written:?}") };
+    assert_eq!(refused, ["production".into()].into());
+    assert!(failure.one_line().contains("the token may not deploy there"), "{failure}");
+    assert!(failure.hint_text().is_some_and(|hint| hint.contains("among those who may deploy there")), "{failure:?}");
+    assert_eq!(shown(&host), ["1 test: running"]);
+
+    // One that becomes protected while something goes on there.
+    host.shared.world().protected.clear();
+    writer.write(&both).await.unwrap();
+    host.shared.world().protected.insert("production".to_owned());
+    let ends = ["production", "test"].map(|stage| told(COMMIT, stage, StatusState::Success, "it serves"));
+    assert!(matches!(writer.write(&ends).await, Err(Refusal::Environments { .. })));
+    assert_eq!(shown(&host), ["1 test: running success", "1 production: running"]);
+}
+
+#[tokio::test]
+async fn environments_lead_to_where_they_answer() {
+    const AT: &str = "http://127.0.3.1:8080";
+    let answering = |at: Option<&str>| CommitStatus {
+        address: at.map(str::to_owned),
+        ..told(COMMIT, "dev", StatusState::Success, "it serves")
+    };
+    let (host, Writer { writer, folder: _folder, .. }) = start(ForgeKind::Github).await;
+    writer.write(&[answering(Some(AT))]).await.unwrap();
+    writer.write(&[CommitStatus { commit: OTHER.into(), ..answering(None) }]).await.unwrap();
+    let said = |at: usize| host.shared.world().deployments[at].states[0].get("environment_url").cloned();
+    assert_eq!((said(0), said(1)), (Some(json!(AT)), None));
+
+    let (host, Writer { writer, folder: _folder, .. }) = start(ForgeKind::Gitlab).await;
+    let links = || host.shared.world().links.get("dev").cloned();
+    writer.write(&[answering(None)]).await.unwrap();
+    assert_eq!(links(), None);
+    for _again in 0..2 {
+        writer.write(&[answering(Some(AT))]).await.unwrap();
+        assert_eq!(links(), Some((AT.to_owned(), 1)), "it is said once");
+    }
+    // It moved, and then somebody has given it a name.
+    writer.write(&[answering(Some("http://127.0.3.2:8080"))]).await.unwrap();
+    assert_eq!(links(), Some(("http://127.0.3.2:8080".to_owned(), 2)));
+    let named = ("https://shop.example".to_owned(), 3);
+    host.shared.world().links.insert("dev".to_owned(), named.clone());
+    writer.write(&[answering(Some(AT))]).await.unwrap();
+    assert_eq!(links(), Some(named), "what somebody else has said stays");
+    // That a link may not be changed keeps no deployment from being told.
+    host.shared.world().links.clear();
+    host.shared.world().protected.insert("dev".to_owned());
+    writer.write(&[answering(Some(AT))]).await.unwrap();
+    assert_eq!(links(), None);
 }
 
 #[tokio::test]

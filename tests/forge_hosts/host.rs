@@ -1,6 +1,6 @@
 //! What the doubles share: a server, what it was sent, and what it does wrong when it is told to.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -84,6 +84,10 @@ pub(crate) struct World {
     pub(crate) deployments: Vec<Deployed>,
     /// The environments that were made, where the host makes them by themselves.
     pub(crate) environments: BTreeSet<String>,
+    /// The environments in which the token may not deploy.
+    pub(crate) protected: BTreeSet<String>,
+    /// Where environments lead, and how often that was said.
+    pub(crate) links: BTreeMap<String, (String, usize)>,
     /// How many ids were given away.
     pub(crate) ids: u64,
     /// Every webhook that is there, in the words of its host, with the secret beside what is shown of it.

@@ -387,6 +387,9 @@ async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String,
         || query.contains_key("per_page")
         || query.contains_key("sort")
         || query.get("direction").is_some_and(|it| it == "INCOMING");
+    // Pages are counted from 1; others say how many come before.
+    let given = |name: &str| query.get(name).and_then(|value| value.parse::<usize>().ok());
+    let before = given("page").map(|page| (page - 1) * 50).or(given("start")).or(given("$skip")).unwrap_or_default();
     let asked: String = query.into_values().collect::<Vec<_>>().join(" ");
     let world = double.shared.world();
     let open = world.pulls.iter().filter(|pull| pull["state"] == "open");
@@ -395,7 +398,8 @@ async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String,
         let of_branch = if by_base { names(pull, "base") } else { names(pull, "head") };
         double.dialect.list.starts_with("/api/v1") || of_branch
     };
-    Json((double.dialect.listed)(open.filter(is_meant).map(double.dialect.shown).collect())).into_response()
+    let meant = open.filter(is_meant).skip(before).take(if by_base { 50 } else { usize::MAX });
+    Json((double.dialect.listed)(meant.map(double.dialect.shown).collect())).into_response()
 }
 
 async fn create(State(double): State<Double>, Json(body): Json<Value>) -> Response {
@@ -677,6 +681,29 @@ async fn open_ones_are_listed_with_where_their_heads_are() {
         let reference = expected.reference.clone().filter(|reference| !reference.starts_with("refs/heads/"));
         let forked = OpenPullRequest { is_fork: true, reference, ..expected };
         assert_eq!(opens.open("main").await.unwrap(), [forked], "{kind:?}");
+    }
+}
+
+/// Those that are open for long are read too, each once, and not without end.
+#[tokio::test]
+async fn open_pull_requests_are_read_page_by_page() {
+    for (kind, _) in PREVIEWED {
+        let (host, opens, _folder) = start(kind).await;
+        opens.open_or_update(&wanted("first")).await.unwrap();
+        for (count, expected) in [(50, 50), (51, 51), (120, 120), (400, 300)] {
+            {
+                let mut world = host.shared.world();
+                let first = world.pulls[0].clone();
+                let numbered = |number: usize| {
+                    let mut pull = first.clone();
+                    pull["number"] = json!(number);
+                    pull
+                };
+                world.pulls = (1..=count).map(numbered).collect();
+            }
+            let numbers: Vec<u64> = opens.open("main").await.unwrap().iter().map(|pull| pull.number).collect();
+            assert_eq!(numbers, (1..=expected).collect::<Vec<u64>>(), "{kind:?} of {count}");
+        }
     }
 }
 

@@ -66,6 +66,10 @@ impl Hooks for Daemon {
         (name.as_str() == "shop").then_some(target)
     }
 
+    fn beside(&self, _: &RepositoryName, _: &str) -> Option<RepositoryName> {
+        None
+    }
+
     fn sync(&self, _: &RepositoryName) {
         *self.looks.lock().unwrap() += 1;
     }

@@ -13,8 +13,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use launchway::error::Result;
+use launchway::forge::pull_request::PullRequestState;
 use launchway::model::object::{Location, Object};
-use launchway::model::project::{Project, TaskDefinition};
+use launchway::model::project::{OnFailure, Project, TaskDefinition};
+use launchway::model::proposal::Proposal;
 use launchway::model::run::Run;
 use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
 use launchway::simulation::runtime::{Behaviour, Deed};
@@ -52,6 +54,8 @@ struct End {
     told: Vec<String>,
     /// What was heard of them.
     heard: Vec<String>,
+    /// What is proposed, and what the host has of that.
+    proposed: Vec<String>,
     /// What was left to do.
     open: Vec<String>,
 }
@@ -63,6 +67,8 @@ enum Plot {
     Deliveries,
     /// One revision, with tasks of all kinds, and other sequences beside it.
     Sequences,
+    /// One fails; what ran before is proposed in a pull request, which a person merges.
+    Proposals,
 }
 
 /// A daemon that may die, and what outlives it.
@@ -82,7 +88,7 @@ impl Life {
 impl Plot {
     fn surroundings(self, ear: &Ear) -> Surroundings {
         match self {
-            Plot::Deliveries => Surroundings::default(),
+            Plot::Deliveries | Plot::Proposals => Surroundings::default(),
             Plot::Sequences => Surroundings::default().with_subscriber(ear.subscriber.clone()),
         }
     }
@@ -92,14 +98,18 @@ impl Plot {
         match self {
             Plot::Deliveries => vec![shop("a"), shop("b")],
             Plot::Sequences => vec![sequences::shop()],
+            Plot::Proposals => ["a", "b", "a"].map(proposing).into(),
         }
     }
 
     /// What happens to one of them, as far as it has not happened yet.
     async fn play(self, world: &mut World, revision: &Project, number: u32, ear: &Arc<Ear>) -> Result<()> {
+        if self == Plot::Proposals {
+            meet(world, number);
+        }
         deliver(world, revision, number).await?;
         match self {
-            Plot::Deliveries => Ok(()),
+            Plot::Deliveries | Plot::Proposals => Ok(()),
             Plot::Sequences => sequences::play(world, ear).await,
         }
     }
@@ -166,7 +176,20 @@ async fn end(world: &World, shop: &Project, ear: &Ear) -> Result<End> {
     let mut open: Vec<String> = store.outbox(None).await?.iter().map(|row| format!("{row:?}")).collect();
     open.extend(world.would_start(shop).await?.iter().map(|input| format!("{input:?}")));
     let [told, heard] = sequences::told(world, ear).await?;
-    Ok(End { configs: configs.collect(), runs, ran_once: ran_once(world), statuses, told, heard, open })
+    let repositories = store.repositories().await?.whole()?;
+    let proposals = repositories.iter().flat_map(|repository| &repository.value.proposals);
+    let proposed = proposals.map(Proposal::remark).chain(world.hosting.shown()).collect();
+    Ok(End { configs: configs.collect(), runs, ran_once: ran_once(world), statuses, told, heard, proposed, open })
+}
+
+/// What people and the host do before a revision is pushed. The answers to the first push of a branch and to opening its pull
+/// request are lost.
+fn meet(world: &World, number: u32) {
+    match number {
+        2 if world.pushed() < 2 => world.hosting.lose_answers(2),
+        3 if world.pushed() < 3 => world.hosting.decide(1, PullRequestState::Merged),
+        _ => {}
+    }
 }
 
 fn told(run: &Run) -> String {
@@ -200,6 +223,11 @@ fn ran_once(world: &World) -> Vec<String> {
 
 fn shop(image: &str) -> Project {
     with_test(project(shipyard(), &[config("web", image, "Abort"), config("api", image, "Retry")]))
+}
+
+/// What proposes that what failed goes back.
+fn proposing(image: &str) -> Project {
+    Project { on_failure: OnFailure::PullRequest, ..shop(image) }
 }
 
 /// Pods do `test`.
@@ -253,13 +281,10 @@ async fn undisturbed(plot: Plot) -> (End, usize) {
     let (happens, least) = match plot {
         Plot::Deliveries => (end.ran_once.len(), 100),
         Plot::Sequences => (end.heard.len(), 80),
+        Plot::Proposals => (end.ran_once.len(), 100),
     };
     let is_heard = |event: &&String| end.heard.contains(event);
-    assert!(
-        plot == Plot::Deliveries || end.told.iter().all(|event| is_heard(&event)),
-        "{:#?}",
-        (&end.told, &end.heard)
-    );
+    assert!(plot != Plot::Sequences || end.told.iter().all(|event| is_heard(&event)), "{:#?}", (&end.told, &end.heard));
     assert!(happens > 20 && commits > least, "the story is worth the trouble: {happens} of it in {commits} commits");
     (end, commits)
 }
@@ -300,6 +325,20 @@ async fn daemons_that_die_again_and_again_come_to_the_same_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sequences_end_alike_and_are_told_once_although_daemons_die_again_and_again() {
     die_again_and_again(Plot::Sequences).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_is_proposed_once_although_daemons_die_again_and_again() {
+    die_again_and_again(Plot::Proposals).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_death_at_any_commit_of_a_proposal_changes_nothing() {
+    let (end, _) = undisturbed(Plot::Proposals).await;
+    let pull = "pull request #1 of launchway/rollback-web-1: merged";
+    assert!(end.proposed.len() == 2 && end.proposed[1] == pull, "one, and its branch is gone: {:#?}", end.proposed);
+    assert!(end.proposed[0].starts_with("rollback of web to version 1 in production was merged with 0000003"));
+    die_once(Plot::Proposals).await;
 }
 
 async fn die_again_and_again(plot: Plot) {

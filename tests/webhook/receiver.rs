@@ -70,6 +70,10 @@ impl Hooks for Daemon {
         })
     }
 
+    fn beside(&self, _: &RepositoryName, _: &str) -> Option<RepositoryName> {
+        None
+    }
+
     fn sync(&self, name: &RepositoryName) {
         self.looks.lock().unwrap().push(name.clone());
     }

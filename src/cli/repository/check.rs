@@ -17,6 +17,7 @@ use crate::control::repository;
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::CommitId;
 use crate::runtime::local::Reach;
+use crate::server::view::RepositoryView;
 use crate::source::{Remote, RemoteUrl, default_branch, remote_head, without_branch};
 
 /// What is to be checked.
@@ -40,6 +41,8 @@ struct Checked {
     statuses: Option<Tried>,
     /// Whether its host takes deployments: nothing, if it is not to show any.
     deployments: Option<Tried>,
+    /// What the daemon that watches it could not write, if it could not, such as to an environment that is protected.
+    unwritten: Option<String>,
     /// Whether its host takes pull requests: nothing, if it has none that does.
     pull_requests: Option<Tried>,
     /// Whether its host calls.
@@ -90,6 +93,7 @@ pub(super) async fn run(asked: &Asked<'_>, global: &Global, output: &mut Output)
             let registers = asked.register_webhook;
             let task = webhook::Task { settings, repository, registers, client: &client };
             checked.webhook = webhook::check(&task).await;
+            checked.unwritten = unwritten(&client, repository).await;
             let (name, config) = (&repository.name, config.display());
             checked.command = format!("launchway repository check {name} --config {config} --register-webhook");
         }
@@ -105,6 +109,13 @@ pub(super) async fn run(asked: &Asked<'_>, global: &Global, output: &mut Output)
         checked.problem.is_some() || tried || (asked.register_webhook && webhook)
     };
     Ok(if checked.iter().any(has_failed) { Exit::Failed } else { Exit::Good })
+}
+
+/// What the daemon says that it could not write; nothing, if none answers or nothing is missing.
+async fn unwritten(client: &Outcome<Client>, repository: &RepositorySettings) -> Option<String> {
+    let Ok(client @ Client::Daemon(_)) = client else { return None };
+    let known: Option<RepositoryView> = client.find(&format!("repositories/{}", repository.name)).await.ok()?;
+    known?.status_problem
 }
 
 /// What came of trying something out; nothing, if there was nothing to be tried.
@@ -143,6 +154,7 @@ fn check(mut remote: Remote, reach: &Reach) -> Checked {
         hint: failure.and_then(Failure::hint_text).map(str::to_owned),
         statuses: None,
         deployments: None,
+        unwritten: None,
         pull_requests: None,
         webhook: None,
         command: String::new(),
@@ -171,7 +183,8 @@ fn human(checked: &Checked) -> String {
         Some(format!("  {what}: {told}\n{hint}"))
     });
     let webhook = webhook.as_ref().map(|webhook| webhook.human(command));
-    let webhook: String = tried.chain(webhook).collect();
+    let unwritten = checked.unwritten.as_ref().map(|problem| format!("  not written by the daemon: {problem}\n"));
+    let webhook: String = tried.chain(unwritten).chain(webhook).collect();
     match (head, problem) {
         (Some(head), _) => format!("{url} answers; `{branch}` is at {}\n{webhook}", short(head)),
         (None, problem) => {

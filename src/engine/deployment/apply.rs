@@ -26,7 +26,7 @@ mod kept;
 mod object;
 
 pub use again::decide_again;
-pub(in crate::engine) use kept::release;
+pub(in crate::engine) use kept::settle;
 use object::{place, put_object};
 
 /// What is remembered of something that is to be changed.
@@ -301,7 +301,7 @@ pub(in crate::engine) fn attempt_ended(
             state.quarantined.retain(|bad| bad.content != serving.object.digest);
             state.attempted = None;
             state.beside = run.as_ref().and_then(|run| beside::left_by(state, run, now));
-            state.serving = Some(serving);
+            state.serve(serving, run.as_ref().is_some_and(|run| run.is_rollback));
         } else {
             attempt.outcome = Some(outcome);
         }

@@ -34,7 +34,7 @@ pub(super) fn want_what_serves(state: &mut ConfigState) {
 pub(in crate::engine) fn go_back_to_beside(state: &mut ConfigState) {
     let Some(Beside { version, .. }) = state.beside.take() else { return };
     let targets = BTreeMap::from([(version.number, Target::ALL.with_share(1))]);
-    state.serving = Some(version);
+    state.serve(version, true);
     state.wanted.silenced = state.wanted.silenced_by(&targets, false);
     state.wanted = Wanted { targets, fallback: None, generation: state.wanted.generation + 1, ..state.wanted.clone() };
 }

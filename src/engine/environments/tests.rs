@@ -197,3 +197,39 @@ fn a_word_is_for_the_commit_that_it_names_whole() {
     assert_eq!(word(Some(&other), true), Err("it brings aaaabbb now".to_owned()), "with the same first digits");
     assert!(word(Some(&brought), false).is_err_and(|why| why.contains("needs no approval")));
 }
+
+#[test]
+fn what_no_record_names_is_over_once_it_is_known_which_pull_requests_are_open() {
+    let life = Incarnation::new("second");
+    let head = Some(CommitId::from("1a2b3c4d"));
+    let fresh = RepositoryState::new("shop".into(), "/shop.git", "main");
+    let settled = RepositoryState {
+        applied: head.clone(),
+        seen: head,
+        environments_wanted: Some(settings(2)),
+        pulls_known: Some(life.clone()),
+        ..fresh
+    };
+    let mut look = Look::new(2);
+    look.at(Some(&[pull(7, "aaaa"), fork(8, "bbbb")]), &[]);
+    let with = |change: fn(&mut RepositoryState)| {
+        let mut state = RepositoryState { environments: look.known.clone(), ..settled.clone() };
+        change(&mut state);
+        state
+    };
+    for (case, state, expected) in [
+        ("there, waiting for a word, and closed", with(|_| ()), [false, true, true]),
+        ("only another life knew", with(|it| it.pulls_known = Some(Incarnation::new("first"))), [false; 3]),
+        ("nobody has looked", with(|it| it.pulls_known = None), [false; 3]),
+        ("the head is not applied", with(|it| it.applied = None), [false; 3]),
+        ("not synced in this life", with(|it| (it.seen, it.applied) = (None, None)), [false; 3]),
+        (
+            "nobody asks for any",
+            with(|it| (it.environments_wanted, it.pulls_known) = (None, None)),
+            [false, true, true],
+        ),
+        ("taken down", with(|it| (it.down, it.seen) = (true, None)), [false, true, true]),
+    ] {
+        assert_eq!([7, 8, 9].map(|number| is_over(&state, number, &life)), expected, "{case}");
+    }
+}

@@ -11,7 +11,7 @@ use crate::error::{Failure, Result};
 use crate::manifest::yaml::Position;
 use crate::manifest::yaml::documents::{document_at, documents};
 use crate::model::ids::StageName;
-use crate::model::object::{Location, Object, ObjectKey};
+use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::project::{Project, StageContent};
 use crate::plan::same_tasks;
 
@@ -40,6 +40,8 @@ pub struct Edits {
     pub folders: BTreeMap<String, String>,
     /// Files that are written, after that.
     pub files: BTreeMap<String, String>,
+    /// What the images of what is restored name, whether or not it differs: the folder's id, and who names it.
+    named: BTreeMap<String, (String, String)>,
 }
 
 /// What is to be restored.
@@ -71,6 +73,7 @@ impl Edits {
     /// If the head's tree cannot be read.
     pub fn add_folders(&mut self, restored: &Restored<'_>, head: &dyn Tree) -> Result<()> {
         for (folder, id) in images(&restored.earlier.content.value()) {
+            self.name(&folder, &id, restored)?;
             if head.folder(&folder)?.as_deref() != Some(&*id) {
                 self.folders.insert(folder, id);
             }
@@ -79,6 +82,25 @@ impl Edits {
         let folders: Vec<String> = self.folders.keys().cloned().collect();
         self.folders.retain(|folder, _| !folders.iter().any(|other| other != folder && is_within(folder, other)));
         Ok(())
+    }
+
+    /// A folder can come back as one thing alone: two of its users may go back to versions that had it differently.
+    fn name(&mut self, folder: &str, id: &str, restored: &Restored<'_>) -> Result<()> {
+        let name = &restored.earlier.key.name;
+        match self.named.get(folder) {
+            Some((other, by)) if other != id => {
+                let folder = if folder.is_empty() { "." } else { folder };
+                let message =
+                    format!("`{by}` and `{name}` go back to versions that had the folder `{folder}` differently");
+                let hint = "name a revision at which both were as they are to be: `--to-revision REV` (`launchway history` lists them)";
+                Err(Failure::stalled(message).hint(hint))
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.named.insert(folder.to_owned(), (id.to_owned(), name.clone()));
+                Ok(())
+            }
+        }
     }
 
     /// Adds the file that declares what is restored, unless it comes back with a folder; `before` is the tree of the earlier
@@ -227,10 +249,9 @@ pub fn check(restored: &[Restored<'_>], head: &Project, composed: &Project) -> R
     }
     let goes_back = |key: &ObjectKey| restored.iter().any(|member| &member.earlier.key == key);
     let changed = changed(head, composed);
-    let mut others: Vec<String> = Vec::new();
-    for (stage, key) in changed.iter().filter(|(_, key)| !goes_back(key)) {
-        others.push(format!("{key} in {stage}"));
-    }
+    let follows: Vec<&(StageName, ObjectKey)> = changed.iter().filter(|(_, key)| !goes_back(key)).collect();
+    let mut others: Vec<String> = follows.iter().map(|(stage, key)| format!("{key} in {stage}")).collect();
+    let together = together(restored, &follows);
     if head.shipyard != composed.shipyard || tasks_differ(head, composed) {
         others.push("the shipyard or its tasks".to_owned());
     }
@@ -241,9 +262,23 @@ pub fn check(restored: &[Restored<'_>], head: &Project, composed: &Project) -> R
     others.truncate(MOST_NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let message = format!("restoring the files would also change {}{more}", others.join(", "));
-    let hint = "they share a file, a template or a folder that has changed since: name all of them, as in `launchway \
-                rollback dc/ONE dc/OTHER --pull-request`, or restore what is meant by hand";
+    let hint = format!(
+        "they share a file, a template or a folder that has changed since: name all of them, as in `launchway \
+         rollback {together} --pull-request`, or restore what is meant by hand"
+    );
     Err(Failure::stalled(message).hint(hint))
+}
+
+/// What to name so that all go back together, where all of them can be: the deployment configs of one stage.
+fn together(restored: &[Restored<'_>], follows: &[&(StageName, ObjectKey)]) -> String {
+    let Some(stage) = restored.first().map(|member| member.stage) else { return String::new() };
+    let can_be = |(of, key): &(StageName, ObjectKey)| of == stage && key.kind == Kind::DeploymentConfig;
+    if follows.is_empty() || follows.len() > MOST_NAMES || !follows.iter().all(|other| can_be(other)) {
+        return "dc/ONE dc/OTHER".to_owned();
+    }
+    let keys = restored.iter().map(|member| &member.earlier.key).chain(follows.iter().map(|(_, key)| key));
+    let names: Vec<String> = keys.map(|key| format!("dc/{}", key.name)).collect();
+    format!("{} -s {stage}", names.join(" "))
 }
 
 fn changed(head: &Project, composed: &Project) -> Vec<(StageName, ObjectKey)> {

@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Comment, FOREIGN, Known, LABEL, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests,
-    asking, full, short,
+    Ask, Comment, FOREIGN, Known, LABEL, OpenPage, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState,
+    PullRequests, asking, full, short,
 };
 use crate::forge::text::Hidden;
 use crate::model::ids::CommitId;
@@ -194,9 +194,14 @@ impl PullRequestApi for AzurePulls {
     }
 
     /// What comes from a fork is in the fork alone, but for what Azure DevOps itself has merged it to.
-    async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
-        let to = full(base);
-        let query = [("searchCriteria.status", "active"), ("searchCriteria.targetRefName", &*to), ("$top", PAGE_SIZE)];
+    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<OpenPage> {
+        let (to, top, skip) = (full(base), PAGE_SIZE.to_string(), (page * PAGE_SIZE).to_string());
+        let query = [
+            ("searchCriteria.status", "active"),
+            ("searchCriteria.targetRefName", &*to),
+            ("$top", &*top),
+            ("$skip", &*skip),
+        ];
         let pulls: List<Listed> = ask.list(asking(self.url(&[]), &query)).await?;
         let open = |pull: Listed| {
             let (is_fork, from) = (!pull.fork_source.is_null(), pull.source_ref_name);
@@ -208,7 +213,8 @@ impl PullRequestApi for AzurePulls {
                 reference: (!is_fork).then_some(from),
             })
         };
-        Ok(pulls.value.into_iter().filter_map(open).collect())
+        let listed = pulls.value.len();
+        Ok(OpenPage { open: pulls.value.into_iter().filter_map(open).collect(), listed })
     }
 
     /// A thread that asks for no answer.

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Comment, Known, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
+    Ask, Comment, Known, OpenPage, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
 };
 use crate::forge::text::Hidden;
 use crate::model::comment::Author;
@@ -194,9 +194,10 @@ impl PullRequestApi for CloudPulls {
     }
 
     /// Bitbucket Cloud has no reference for a pull request: what comes from a fork is in the fork alone.
-    async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
+    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<OpenPage> {
+        let (size, page) = (PAGE_SIZE.to_string(), (page + 1).to_string());
         let query = format!("state = \"OPEN\" AND destination.branch.name = \"{base}\"");
-        let query = [("q", &*query), ("sort", "-created_on"), ("pagelen", PAGE_SIZE)];
+        let query = [("q", &*query), ("sort", "-created_on"), ("pagelen", &*size), ("page", &*page)];
         let pulls: Page<Listed> = ask.list(asking(self.url(&[]), &query)).await?;
         let repository = &self.settings.repository;
         let own = format!("{}/{}", repository.owner, repository.name);
@@ -206,7 +207,8 @@ impl PullRequestApi for CloudPulls {
             let (branch, head) = (source.branch.name, CommitId::new(source.commit?.hash));
             Some(OpenPullRequest { number: id, head, branch, is_fork, reference })
         };
-        Ok(pulls.values.into_iter().filter_map(open).collect())
+        let listed = pulls.values.len();
+        Ok(OpenPage { open: pulls.values.into_iter().filter_map(open).collect(), listed })
     }
 
     /// Asks what somebody may do, by themselves or by a group.

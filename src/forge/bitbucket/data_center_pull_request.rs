@@ -14,7 +14,8 @@ use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Comment, Known, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full, short,
+    Ask, Comment, Known, OpenPage, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
+    full, short,
 };
 use crate::forge::text::Hidden;
 use crate::model::comment::Author;
@@ -177,10 +178,16 @@ impl PullRequestApi for DataCenterPulls {
     }
 
     /// What a pull request brings is in the repository itself, also where it comes from a fork.
-    async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
-        let at = full(base);
-        let query =
-            [("state", "OPEN"), ("direction", "INCOMING"), ("at", &*at), ("order", "NEWEST"), ("limit", PAGE_SIZE)];
+    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<OpenPage> {
+        let (at, size, start) = (full(base), PAGE_SIZE.to_string(), (page * PAGE_SIZE).to_string());
+        let query = [
+            ("state", "OPEN"),
+            ("direction", "INCOMING"),
+            ("at", &*at),
+            ("order", "NEWEST"),
+            ("limit", &*size),
+            ("start", &*start),
+        ];
         let pulls: Page<Listed> = ask.list(asking(self.url(&[]), &query)).await?;
         let open = |Listed { id, from_ref: from, to_ref: to }: Listed| OpenPullRequest {
             number: id,
@@ -189,7 +196,8 @@ impl PullRequestApi for DataCenterPulls {
             branch: from.display_id,
             reference: Some(format!("refs/pull-requests/{id}/from")),
         };
-        Ok(pulls.values.into_iter().map(open).collect())
+        let listed = pulls.values.len();
+        Ok(OpenPage { open: pulls.values.into_iter().map(open).collect(), listed })
     }
 
     /// Asks for those who may write, by themselves or by a group. Bitbucket leaves out filters that it does not know; this one is

@@ -14,7 +14,7 @@ use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
+    Ask, Known, LABEL, OpenPage, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
 };
 use crate::model::comment::Author;
 use crate::model::ids::CommitId;
@@ -130,9 +130,9 @@ impl PullRequestApi for GiteaPulls {
     }
 
     /// The list knows no filter by branch.
-    async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
-        let limit = PAGE_SIZE.to_string();
-        let query = [("state", "open"), ("sort", "newest"), ("limit", &*limit)];
+    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<OpenPage> {
+        let (limit, page) = (PAGE_SIZE.to_string(), (page + 1).to_string());
+        let query = [("state", "open"), ("sort", "newest"), ("limit", &*limit), ("page", &*page)];
         let pulls: Vec<Pull> = ask.list(asking(self.url(&["pulls"]), &query)).await?;
         let open = |pull: Pull| OpenPullRequest {
             number: pull.number,
@@ -141,7 +141,8 @@ impl PullRequestApi for GiteaPulls {
             branch: pull.head.name,
             reference: Some(format!("refs/pull/{}/head", pull.number)),
         };
-        Ok(pulls.into_iter().filter(|pull| pull.base.name == base).map(open).collect())
+        let listed = pulls.len();
+        Ok(OpenPage { open: pulls.into_iter().filter(|pull| pull.base.name == base).map(open).collect(), listed })
     }
 
     async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {

@@ -17,7 +17,7 @@ use crate::forge::StatusWriter;
 use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
 use crate::forge::budget::Budget;
-use crate::forge::deployment::{DeploymentApi, REFUSED, Told};
+use crate::forge::deployment::{DeploymentApi, Heard, REFUSED, Told};
 use crate::forge::hosted::{HostSettings, Hosted, description, link};
 use crate::model::commit_status::{CommitStatus, StatusState};
 
@@ -60,6 +60,9 @@ struct Status {
     description: String,
     #[serde(default, deserialize_with = "absent_is_empty", skip_serializing_if = "String::is_empty")]
     log_url: String,
+    /// Where the environment answers.
+    #[serde(default, deserialize_with = "absent_is_empty", skip_serializing_if = "String::is_empty")]
+    environment_url: String,
 }
 
 impl GithubDeployments {
@@ -97,23 +100,26 @@ impl DeploymentApi for GithubDeployments {
         words(&self.settings, "a fine-grained one, or an App, needs `Deployments: read and write` for the repository")
     }
 
-    async fn tell(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Option<()>> {
+    async fn tell(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Heard> {
         let status = rendered(told.status, self.settings.public_url.as_deref());
         let id = match self.find(ask, told).await? {
-            Some(known) if self.was_told(ask, known.id, &status).await? => return Ok(Some(())),
+            Some(known) if self.was_told(ask, known.id, &status).await? => return Ok(Heard::Taken),
             Some(known) => known.id,
             None => {
                 self.spend(ask)?;
-                let made: Option<Known> = ask.write(Method::POST, self.url(&[]), &made(told), REFUSED).await?;
-                let Some(made) = made else { return Ok(None) };
-                made.id
+                match ask.offer(Method::POST, self.url(&[]), &made(told), REFUSED).await? {
+                    Ok(made) => ask.read::<Known>(&made)?.id,
+                    Err(answer) if answer.says("no ref found") => return Ok(Heard::Gone),
+                    Err(answer) => return Ok(Heard::refused(&answer, ask.words.rights)),
+                }
             }
         };
         self.spend(ask)?;
         let mut body = json!(status);
         body["auto_inactive"] = json!(true); // those before it are no longer what the environment has
         let url = self.url(&[&id.to_string(), "statuses"]);
-        Ok(ask.tell(Method::POST, url, &body, REFUSED).await?.map(drop))
+        let said = ask.offer(Method::POST, url, &body, REFUSED).await?;
+        Ok(said.map_or_else(|answer| Heard::refused(&answer, ask.words.rights), |_| Heard::Taken))
     }
 }
 
@@ -136,6 +142,7 @@ fn rendered(status: &CommitStatus, public_url: Option<&str>) -> Status {
         state: state(status.state).to_owned(),
         description: description(status, DESCRIPTION_LIMIT),
         log_url: link(status, public_url),
+        environment_url: status.address.clone().unwrap_or_default(),
     }
 }
 
@@ -180,6 +187,11 @@ mod tests {
         let read =
             r#"{"id": 7, "state": "success", "description": "web: version 2 serves", "log_url": null, "creator": {}}"#;
         assert_eq!(serde_json::from_str::<Status>(read).unwrap(), rendered(&status, None));
+        let answers = CommitStatus { address: Some("http://127.0.3.1:8080".to_owned()), path: None, ..status };
+        let sent = serde_json::to_string(&rendered(&answers, None)).unwrap();
+        let expected =
+            r#"{"state":"success","description":"web: version 2 serves","environment_url":"http://127.0.3.1:8080"}"#;
+        assert_eq!(sent, expected);
     }
 
     #[test]

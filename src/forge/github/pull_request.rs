@@ -14,7 +14,8 @@ use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, PAGE_SIZE, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
+    Ask, Known, LABEL, OpenPage, PAGE_SIZE, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests,
+    asking,
 };
 use crate::model::comment::Author;
 use crate::model::ids::CommitId;
@@ -110,9 +111,16 @@ impl PullRequestApi for GithubPulls {
         ask.write::<Value>(Method::PATCH, url, &body, &[]).await.map(drop)
     }
 
-    async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
-        let query =
-            [("state", "open"), ("base", base), ("sort", "created"), ("direction", "desc"), ("per_page", PAGE_SIZE)];
+    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<OpenPage> {
+        let (size, page) = (PAGE_SIZE.to_string(), (page + 1).to_string());
+        let query = [
+            ("state", "open"),
+            ("base", base),
+            ("sort", "created"),
+            ("direction", "desc"),
+            ("per_page", &*size),
+            ("page", &*page),
+        ];
         let pulls: Vec<Listed> = ask.list(asking(self.url(&["pulls"]), &query)).await?;
         let repository = &self.settings.repository;
         let own = format!("{}/{}", repository.owner, repository.name);
@@ -123,7 +131,8 @@ impl PullRequestApi for GithubPulls {
             is_fork: pull.head.repo.is_none_or(|repository| !repository.full_name.eq_ignore_ascii_case(&own)),
             reference: Some(format!("refs/pull/{}/head", pull.number)),
         };
-        Ok(pulls.into_iter().map(open).collect())
+        let listed = pulls.len();
+        Ok(OpenPage { open: pulls.into_iter().map(open).collect(), listed })
     }
 
     async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {

@@ -13,10 +13,12 @@ use crate::clock::Clock;
 use crate::error::{Failure, Result};
 use crate::forge::StatusWriter;
 use crate::forge::answer::Words;
+use crate::forge::api::Answer;
 use crate::forge::ask::{Ask, asking};
-use crate::forge::deployment::{DeploymentApi, REFUSED, Told};
+use crate::forge::deployment::{DeploymentApi, Heard, Told};
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::model::commit_status::StatusState;
+use crate::model::host::is_loopback;
 
 /// Deployments of a page; GitLab's own limit.
 const PAGE_SIZE: usize = 100;
@@ -24,6 +26,12 @@ const PAGE_SIZE: usize = 100;
 /// So many pages of an environment are read, the newest first, to see what is there already: whoever died after a request has
 /// gone on before there are as many.
 const PAGES: usize = 5;
+
+/// The answers by which GitLab takes no deployment in one environment: it may be protected.
+const REFUSED: &[(u16, &str)] = &[(400, ""), (403, ""), (422, "")];
+
+/// The answers of an environment whose link is not to be changed, such as a protected one's.
+const UNCHANGED: &[(u16, &str)] = &[(400, ""), (403, ""), (404, ""), (422, "")];
 
 /// Tells GitLab of deployments, with a token that has the scope `api`.
 ///
@@ -48,6 +56,14 @@ struct Known {
     /// The job that made it; nothing, where the API was asked to.
     #[serde(default)]
     deployable: Value,
+}
+
+/// An environment as GitLab sends it.
+#[derive(Debug, Deserialize)]
+struct Environment {
+    id: u64,
+    #[serde(default)]
+    external_url: Option<String>,
 }
 
 /// What is asked of a project.
@@ -104,16 +120,30 @@ impl GitlabDeployments {
         project.and_then(|project| project.default_branch).ok_or_else(|| unknown().hint("name it: `branch: main`"))
     }
 
-    /// Makes one; nothing, if GitLab does not have the commit, of which it would make the environment all the same.
-    async fn make(&self, ask: Ask<'_>, told: Told<'_>, state: &str) -> Result<Option<()>> {
+    /// Makes one, unless GitLab does not have the commit, of which it would make the environment all the same.
+    async fn make(&self, ask: Ask<'_>, told: Told<'_>, state: &str) -> Result<Heard> {
         let commit = told.status.commit.as_str();
         let there: Option<Value> = ask.get(self.url(&["repository", "commits", commit])).await?;
         if there.is_none() {
-            return Ok(None);
+            return Ok(Heard::Gone);
         }
         let branch = self.branch(ask).await?;
-        let made = ask.tell(Method::POST, self.url(&["deployments"]), &made(told, &branch, state), REFUSED).await?;
-        Ok(made.map(drop))
+        let made = ask.offer(Method::POST, self.url(&["deployments"]), &made(told, &branch, state), REFUSED).await?;
+        Ok(heard(made.map(drop), ask))
+    }
+
+    /// Has the environment lead to where it answers. A link that somebody else has given it stays, and no deployment depends on it.
+    async fn link(&self, ask: Ask<'_>, told: Told<'_>) -> Result<()> {
+        let Some(address) = told.status.address.as_deref() else { return Ok(()) };
+        let name = told.deployment.stage.as_str();
+        let there: Option<Vec<Environment>> = ask.get(asking(self.url(&["environments"]), &[("name", name)])).await?;
+        let Some(there) = there.into_iter().flatten().next() else { return Ok(()) };
+        let known = there.external_url.as_deref().unwrap_or_default();
+        if known == address || !(known.is_empty() || is_own(known)) {
+            return Ok(());
+        }
+        let url = self.url(&["environments", &there.id.to_string()]);
+        ask.tell(Method::PUT, url, &json!({"external_url": address}), UNCHANGED).await.map(drop)
     }
 }
 
@@ -129,17 +159,32 @@ impl DeploymentApi for GitlabDeployments {
         Words { rights, ..WORDS }
     }
 
-    async fn tell(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Option<()>> {
+    async fn tell(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Heard> {
         let state = state(told.status.state);
-        match self.find(ask, told).await? {
-            Some(known) if known.status == state => Ok(Some(())),
+        let heard = match self.find(ask, told).await? {
+            Some(known) if known.status == state => Heard::Taken,
             Some(known) => {
                 let url = self.url(&["deployments", &known.id.to_string()]);
-                Ok(ask.tell(Method::PUT, url, &json!({"status": state}), REFUSED).await?.map(drop))
+                let told = ask.offer(Method::PUT, url, &json!({"status": state}), REFUSED).await?;
+                heard(told.map(drop), ask)
             }
-            None => self.make(ask, told, state).await,
+            None => self.make(ask, told, state).await?,
+        };
+        if matches!(heard, Heard::Taken) {
+            self.link(ask, told).await?;
         }
+        Ok(heard)
     }
+}
+
+/// What an answer to writing a deployment says.
+fn heard(answer: Result<(), Answer>, ask: Ask<'_>) -> Heard {
+    answer.map_or_else(|answer| Heard::refused(&answer, ask.words.rights), |()| Heard::Taken)
+}
+
+/// Whether a link leads to a machine's own address, as those do that are given here.
+fn is_own(link: &str) -> bool {
+    Url::parse(link).is_ok_and(|url| url.host_str().is_some_and(is_loopback))
 }
 
 /// A deployment as GitLab takes it.

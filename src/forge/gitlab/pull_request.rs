@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
+    Ask, Known, LABEL, OpenPage, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
 };
 use crate::model::comment::Author;
 use crate::model::ids::CommitId;
@@ -103,13 +103,15 @@ impl PullRequestApi for GitlabMerges {
         ask.write::<Value>(Method::PUT, url, &body, &[]).await.map(drop)
     }
 
-    async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
+    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<OpenPage> {
+        let (size, page) = (PAGE_SIZE.to_string(), (page + 1).to_string());
         let query = [
             ("state", "opened"),
             ("target_branch", base),
             ("order_by", "created_at"),
             ("sort", "desc"),
-            ("per_page", PAGE_SIZE),
+            ("per_page", &*size),
+            ("page", &*page),
         ];
         let merges: Vec<Listed> = ask.list(asking(self.url(&["merge_requests"]), &query)).await?;
         let open = |merge: Listed| {
@@ -121,7 +123,8 @@ impl PullRequestApi for GitlabMerges {
                 reference: Some(format!("refs/merge-requests/{}/head", merge.iid)),
             })
         };
-        Ok(merges.into_iter().filter_map(open).collect())
+        let listed = merges.len();
+        Ok(OpenPage { open: merges.into_iter().filter_map(open).collect(), listed })
     }
 
     async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {

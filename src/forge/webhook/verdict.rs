@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use serde_json::Value;
 
-use super::comment::comment;
+use super::comment::{comment, is_path};
 use super::happened::happened;
 use super::json::{self, Malformed};
 use super::push::Update;
@@ -60,6 +60,11 @@ impl Call {
             Host::BitbucketDataCenter if body.is_empty() => Ok(Self(Value::Null)),
             _ => json::kept(body).map(Self),
         }
+    }
+
+    /// The path of the repository that it is about, as GitHub says it: `<owner>/<name>`.
+    pub fn repository(&self) -> Option<String> {
+        self.0.pointer("/repository/full_name").and_then(Value::as_str).filter(|path| is_path(path)).map(str::to_owned)
     }
 
     /// A text of it.

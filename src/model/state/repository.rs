@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::environment::{Approval, Environment, EnvironmentSettings};
 use crate::model::git_event::GitEvent;
-use crate::model::ids::{CommitId, Namespace, ProjectName, RepositoryName, RunId, WriterName};
+use crate::model::ids::{CommitId, Incarnation, Namespace, ProjectName, RepositoryName, RunId, WriterName};
 use crate::model::preview::Preview;
 use crate::model::project::OnFailure;
 use crate::model::proposal::Proposal;
@@ -71,6 +71,9 @@ pub struct RepositoryState {
     /// What becomes of the environments of its open pull requests, and of those that are not gone yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environments: Vec<Environment>,
+    /// The life of the store in which it was last known which pull requests are open, or that nobody asks for environments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pulls_known: Option<Incarnation>,
     /// What people have approved of what forks bring.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<Approval>,
@@ -108,6 +111,7 @@ impl RepositoryState {
             previews: Vec::new(),
             environments_wanted: None,
             environments: Vec::new(),
+            pulls_known: None,
             approvals: Vec::new(),
             happened: Vec::new(),
             approvals_read: None,

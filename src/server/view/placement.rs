@@ -105,7 +105,7 @@ impl ServiceView {
             address: service.address.to_string(),
             ports: service.ports.iter().map(|port| port.port).collect(),
             ready: service.ready,
-            problem: service.problem.clone().or_else(|| leads_nowhere(service)).or_else(|| is_kept(declared?)),
+            problem: service.problem.clone().or_else(|| is_kept(declared?)).or_else(|| leads_nowhere(service)),
         }
     }
 }

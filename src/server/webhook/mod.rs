@@ -44,6 +44,10 @@ pub trait Hooks: Send + Sync {
     /// The target of calls for a repository; `None` if there is no such repository.
     fn repository(&self, name: &RepositoryName) -> Option<HookTarget>;
 
+    /// The other repository that this path names on the host of a repository, if the same GitHub App opens both: an App has one
+    /// webhook for all.
+    fn beside(&self, name: &RepositoryName, path: &str) -> Option<RepositoryName>;
+
     /// Syncs a repository soon. Returns at once; many calls mean one sync.
     fn sync(&self, name: &RepositoryName);
 
@@ -130,8 +134,9 @@ async fn receive(
     let host = Host::identify(&headers);
     let answered = webhooks.answer(&origin.client(), host, &repository, &target, &headers, body).await;
     let call = call(webhooks.clock.now(), host, &answered);
-    webhooks.hooks.answered(&repository, call.result.as_str());
-    webhooks.journal.remember(&repository, call);
+    let meant = answered.as_ref().map_or(&repository, |answer| &answer.repository);
+    webhooks.hooks.answered(meant, call.result.as_str());
+    webhooks.journal.remember(meant, call);
     answered.map(Json)
 }
 
@@ -152,13 +157,37 @@ impl Webhooks {
             tracing::warn!(%repository, ?host, secrets = target.secrets.len(), %problem, "refused a webhook");
             Problem::new(StatusCode::UNAUTHORIZED, problem.to_string())
         })?;
-        let call = Call::read(host, &body).map_err(bad_request)?;
+        let (call, asked) = (Call::read(host, &body).map_err(bad_request)?, repository);
         let delivery = host.delivery_id(headers, &call).map_err(bad_request)?;
+        let beside = self.beside(host, repository, target, &call);
+        let (repository, target) = beside.as_ref().map_or((repository, target), |(name, target)| (name, target));
         let HookTarget { branch, pulls, commands, app, .. } = target;
         let watching = Watching { branch: branch.as_deref(), pulls: *pulls, commands: *commands, app: *app };
         let mut verdict = interpret(host, headers, &call, watching);
+        // Whoever has one repository's secret speaks for no other that does not take it as well.
+        if beside.is_some() && verify(host, &target.secrets, headers, &body, self.clock.now()).is_err() {
+            let why = format!("`{repository}` does not take the secret of this webhook: give it the same in `webhook`");
+            verdict = Verdict { interest: Interest::Ignored, happened: Vec::new(), reason: Some(why), ..verdict };
+            return Ok(answer(asked.clone(), delivery, CallResult::Ignored, verdict));
+        }
         let outcome = self.act(repository, host, delivery.as_deref(), &mut verdict).await;
         Ok(answer(repository.clone(), delivery, outcome, verdict))
+    }
+
+    /// The repository that a call of a GitHub App is about, where that is another one than it was sent for.
+    fn beside(
+        &self,
+        host: Host,
+        repository: &RepositoryName,
+        target: &HookTarget,
+        call: &Call,
+    ) -> Option<(RepositoryName, HookTarget)> {
+        if host != Host::Github || target.app.is_none() {
+            return None;
+        }
+        let name = self.hooks.beside(repository, &call.repository()?)?;
+        let target = self.hooks.repository(&name)?;
+        Some((name, target))
     }
 
     /// Does what a call is a reason for, unless it was taken before.
@@ -208,7 +237,11 @@ impl Webhooks {
         match interest {
             Interest::Asked(comment) => {
                 let asked = self.hooks.asked(repository, host, *comment).await;
-                return asked.map_err(|failure| failure.one_line());
+                return asked.map_err(|failure| {
+                    let why = failure.one_line();
+                    tracing::warn!(%repository, ?host, why, "a command in a comment is not carried out");
+                    why
+                });
             }
             Interest::Again(rerun) => {
                 let done = self.hooks.rerun(repository, host, &rerun).await;

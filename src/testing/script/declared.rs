@@ -11,7 +11,7 @@ use crate::manifest::metadata::SERVICE_LABEL;
 use crate::manifest::replication_controller::with_controllers;
 use crate::model::ids::{ProjectName, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
-use crate::model::project::{Project, StageObjects, StatusDetail, TaskDefinition};
+use crate::model::project::{OnFailure, Project, StageObjects, StatusDetail, TaskDefinition};
 use crate::model::shipyard::{Operator, Requirement, Sequence, SequenceTrigger, Shipyard, Stage, Task};
 use crate::model::state::spec_of;
 use crate::plan::build::default_namespace;
@@ -26,6 +26,7 @@ type Settings = BTreeMap<String, String>;
 pub(crate) struct Declared {
     pub(crate) name: ProjectName,
     statuses: StatusDetail,
+    on_failure: OnFailure,
     shipyard: Shipyard,
     tasks: BTreeMap<String, TaskDefinition>,
     objects: BTreeMap<StageName, BTreeMap<ObjectKey, Settings>>,
@@ -36,6 +37,7 @@ impl Default for Declared {
         Self {
             name: ProjectName::new("shop"),
             statuses: StatusDetail::Hooks,
+            on_failure: OnFailure::default(),
             shipyard: Shipyard::default(),
             tasks: BTreeMap::new(),
             objects: BTreeMap::new(),
@@ -46,8 +48,9 @@ impl Default for Declared {
 impl Declared {
     /// Whether a line edits files.
     pub(crate) fn knows(words: &[&str]) -> bool {
-        const VERBS: [&str; 11] = [
+        const VERBS: [&str; 12] = [
             "project",
+            "on-failure",
             "statuses",
             "shipyard",
             "sequence",
@@ -66,6 +69,7 @@ impl Declared {
     pub(crate) fn change(&mut self, words: &[&str]) -> Result<()> {
         match words {
             ["project", name] => self.name = ProjectName::new(*name),
+            ["on-failure", "pull-request"] => self.on_failure = OnFailure::PullRequest,
             ["statuses", "auto"] => self.statuses = StatusDetail::Auto,
             ["shipyard", stages @ ..] => {
                 self.shipyard.stages = stages.iter().map(|word| stage(word)).collect::<Result<_>>()?;
@@ -159,6 +163,7 @@ impl Declared {
         }
         project.name = self.name.clone();
         project.statuses = self.statuses;
+        project.on_failure = self.on_failure;
         Ok(project)
     }
 }

@@ -1,5 +1,6 @@
 //! A host whose environments show what is deployed.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -7,7 +8,8 @@ use async_trait::async_trait;
 use crate::error::Failure;
 use crate::forge::{Refusal, StatusWriter, Subject};
 use crate::model::commit_status::CommitStatus;
-use crate::model::ids::{RepositoryName, WriterName};
+use crate::model::ids::{RepositoryName, StageName, WriterName};
+use crate::report::deployments::Deployment;
 use crate::simulation::world::{REPOSITORY, World};
 
 /// The deployments that it has; it outlives the daemon.
@@ -19,6 +21,8 @@ struct Host {
     /// In the order in which they were made, each with all that was said of it.
     deployments: Vec<Vec<CommitStatus>>,
     mood: Mood,
+    /// The environments in which it takes none.
+    protected: BTreeSet<StageName>,
 }
 
 /// What it does with what it is told.
@@ -40,6 +44,11 @@ impl Environments {
 
     pub(super) fn becomes(&self, mood: Mood) {
         self.host().mood = mood;
+    }
+
+    /// From now on nothing is taken in this environment, or in all of them something.
+    pub(super) fn protects(&self, stage: Option<StageName>) {
+        self.host().protected = stage.into_iter().collect();
     }
 
     /// Each deployment, the oldest first, with what became of it.
@@ -74,7 +83,13 @@ impl StatusWriter for Environments {
         if host.mood == Mood::IsAway {
             return Err(Refusal::Busy(Failure::transient("out of reach")));
         }
+        let mut refused = BTreeSet::new();
         for status in statuses {
+            let stage = Deployment::of(status).stage;
+            if host.protected.contains(&stage) {
+                refused.insert(stage);
+                continue;
+            }
             let is_it = |known: &CommitStatus| (&known.commit, &known.context) == (&status.commit, &status.context);
             match host.deployments.iter_mut().find(|deployment| deployment.last().is_some_and(is_it)) {
                 Some(deployment) if deployment.last().is_some_and(|last| last.reads_like(status)) => {}
@@ -84,11 +99,12 @@ impl StatusWriter for Environments {
         }
         match host.mood {
             Mood::LosesAnswers => Err(Refusal::Busy(Failure::transient("no answer"))),
-            _ => Ok(()),
+            _ if refused.is_empty() => Ok(()),
+            _ => Err(Refusal::Environments { refused, failure: Failure::stalled("it is protected") }),
         }
     }
 
     fn batch(&self) -> usize {
-        1
+        2
     }
 }

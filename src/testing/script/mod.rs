@@ -29,16 +29,21 @@
 //! pause, resume, promote dc                    by hand
 //! deployer dc new=1 old=2, deployer dc until=50   what the deployer that is at work asks for
 //! rollback dc… [to=N] [revision=N] [only=PART] [dry]   several together; `dry` only says what that would do
+//! on-failure pull-request                      what failed is proposed to go back in a pull request
+//! propose dc… [to=N]                           a person proposes that
+//! merge N, close N, losing N                   a person decides about a pull request; so many answers of its host are lost
 //! trigger STAGE/SERVICE [WHY FORCED]           the head's delivery again
 //! down, up                                     the whole repository
 //! environments, environments away|losing|back  a host shows deployments; it is out of reach, its answers are lost, or neither
-//! show pods|configs|objects|runs|holds|plan|traffic|environments|statuses N
+//! environments protect STAGE                   it takes none there, until `environments back`
+//! show pods|configs|objects|runs|holds|plan|traffic|environments|proposals|statuses N
 //! check                                        the first stage serves what is declared, unless that failed
 //! ```
 
 pub(crate) mod declared;
 pub(crate) mod deployer;
 mod environments;
+mod proposals;
 mod rollback;
 mod show;
 
@@ -52,6 +57,7 @@ use crate::engine::rollback::evaluate::{Stage, evaluate};
 use crate::engine::sync::Trigger;
 use crate::error::{Context, Failure, Result};
 use crate::executor::switch;
+use crate::forge::pull_request::PullRequestState;
 use crate::model::hold::{Lifted, Release};
 use crate::model::ids::{
     ConfigKey, Namespace, PodName, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
@@ -62,7 +68,7 @@ use crate::model::pod::{PodId, PodPhase};
 use crate::model::project::Project;
 use crate::model::state::{Attempt, RevisionResult, spec_of};
 use crate::simulation::runtime::Behaviour;
-use crate::simulation::world::World;
+use crate::simulation::world::{REPOSITORY, World};
 use crate::testing::script::declared::Declared;
 use crate::testing::script::environments::{Environments, Mood};
 use crate::testing::world::{config_key, hold_scope};
@@ -150,6 +156,13 @@ impl Play<'_> {
             ["check"] => self.check().await,
             ["crash"] => self.crash(),
             ["environments", mood @ ..] => self.environments(mood),
+            ["propose", what @ ..] => self.propose(what).await,
+            ["merge", pull] => self.decide(pull, PullRequestState::Merged),
+            ["close", pull] => self.decide(pull, PullRequestState::Closed),
+            ["losing", answers] => {
+                self.world.hosting.lose_answers(number(answers)?);
+                Ok(())
+            }
             [
                 "hold" | "release" | "cancel" | "retry" | "latest" | "pause" | "resume" | "promote" | "undo"
                 | "rollback" | "scale" | "deployer" | "trigger" | "down" | "up",
@@ -350,7 +363,8 @@ impl Play<'_> {
             }
             ["runs"] => self.world.runs().await?.iter().map(show::run).collect(),
             ["holds"] => store.holds().await?.whole()?.iter().map(show::hold).collect(),
-            ["environments"] => self.environments.iter().flat_map(Environments::shown).collect(),
+            ["environments"] => self.shown_environments().await?,
+            ["proposals"] => self.proposals().await?,
             ["traffic"] => self.world.runtime.services().iter().map(show::traffic).collect(),
             ["plan"] => show::plan(&self.world.plan_again(&self.declared.project()?).await?),
             ["statuses", push] => self.world.statuses(number(push)?).await?,
@@ -367,17 +381,33 @@ impl Play<'_> {
         Ok(())
     }
 
+    /// What a host shows of deployments, and what is known to be missing there.
+    async fn shown_environments(&self) -> Result<Vec<String>> {
+        let mut lines: Vec<String> = self.environments.iter().flat_map(Environments::shown).collect();
+        let repository = self.world.driver.store.repository(&RepositoryName::new(REPOSITORY)).await?;
+        lines.extend(repository.and_then(|repository| repository.value.status_problem()));
+        Ok(lines)
+    }
+
     fn environments(&mut self, mood: &[&str]) -> Result<()> {
         if self.environments.is_none() {
             self.environments.insert(Environments::default()).join(&self.world);
         }
+        let protected = if let ["protect", stage] = mood { Some(StageName::new(*stage)) } else { None };
         let mood = match mood {
             [] | ["back"] => Mood::Takes,
             ["away"] => Mood::IsAway,
             ["losing"] => Mood::LosesAnswers,
+            ["protect", _] => Mood::Takes,
             _ => return Err(Failure::stalled("a host is not so")),
         };
-        self.environments.iter().for_each(|environments| environments.becomes(mood));
+        if let Some(environments) = &self.environments {
+            environments.becomes(mood);
+            environments.protects(protected.clone());
+        }
+        if protected.is_none() {
+            self.world.driver.writers.retry(&RepositoryName::new(REPOSITORY)); // as every look at the repository does
+        }
         Ok(())
     }
 

@@ -1,13 +1,15 @@
 //! What files declare no longer stays as long as something runs with it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::object::{place, put_object};
 use crate::engine::records::{Records, Undecided};
+use crate::manifest::referenced;
 use crate::model::ids::ConfigKey;
 use crate::model::object::{Kind, ObjectKey};
-use crate::model::plan::Change;
+use crate::model::plan::{Change, Decision};
 use crate::model::run::SequenceRun;
+use crate::model::state::{Kept, ObjectState, Version};
 use crate::model::transaction::ObjectPlace;
 use crate::plan::kept;
 
@@ -16,17 +18,20 @@ pub(super) fn withdraw(records: &mut Records, run: &SequenceRun, change: &Change
     let place = place(&run.service, change);
     let Some(object) = records.objects.get(&place)?.cloned() else { return Ok(()) };
     let own = run.changes().iter().filter(|change| change.key.kind == Kind::DeploymentConfig);
-    let names: BTreeSet<&String> = own.map(|change| &change.key.name).chain(&change.needed_by).collect();
+    let own: BTreeMap<&str, Decision> = own.map(|change| (&*change.key.name, change.decision)).collect();
+    let names: BTreeSet<&str> = own.keys().copied().chain(change.needed_by.iter().map(String::as_str)).collect();
     let mut kept_by = BTreeSet::new();
     for name in names {
         let config = run.service.config(name);
-        if !records.configs.get(&config)?.is_some_and(|state| kept::needs(state, &object)) {
-            continue;
+        let Some(state) = records.configs.get(&config)? else { continue };
+        let since = state.serving.as_ref().map_or(0, |serving| serving.number);
+        // What is delivered with another service may come only now.
+        let comes = own.get(name).map_or(state.declared_on != run.commit, |decision| *decision == Decision::Wait);
+        let is_replaced = change.key.kind != Kind::Service || comes || kept::is_to_be_replaced(state);
+        if is_replaced && kept::needs(state, &object, since) {
+            keep(records, &config, Kept { key: change.key.clone(), since })?;
+            kept_by.insert(name.to_owned());
         }
-        if let Some(state) = records.configs.get_mut(&config)? {
-            state.keeps.insert(change.key.clone());
-        }
-        kept_by.insert(name.clone());
     }
     if kept_by.is_empty() {
         return put_object(records, run, change, None);
@@ -38,46 +43,78 @@ pub(super) fn withdraw(records: &mut Records, run: &SequenceRun, change: &Change
     Ok(())
 }
 
-/// What deployment configs have kept goes, where the last of them needs it no longer.
+fn keep(records: &mut Records, config: &ConfigKey, kept: Kept) -> Result<(), Undecided> {
+    if let Some(state) = records.configs.get_mut(config)? {
+        state.keeps.retain(|known| known.key != kept.key);
+        state.keeps.push(kept);
+    }
+    Ok(())
+}
+
+/// What deployment configs have kept goes, where the last of them needs it no longer; what one begins to deploy keeps what it reads
+/// of that as well.
 ///
 /// # Errors
 /// If something must be read first.
-pub(in crate::engine) fn release(records: &mut Records) -> Result<(), Undecided> {
-    let keepers: Vec<(ConfigKey, BTreeSet<ObjectKey>)> =
+pub(in crate::engine) fn settle(records: &mut Records) -> Result<(), Undecided> {
+    let begun: Vec<(ConfigKey, Version)> =
+        records.begun().map(|(key, version)| (key.clone(), version.clone())).collect();
+    for (config, version) in begun {
+        for key in referenced(&version.object) {
+            join(records, &config, key)?;
+        }
+    }
+    let keepers: Vec<(ConfigKey, Vec<Kept>)> =
         records.keepers().map(|state| (state.key.clone(), state.keeps.clone())).collect();
     for (config, keeps) in keepers {
-        for key in keeps {
-            release_one(records, &config, key)?;
+        for kept in keeps {
+            release(records, &config, kept)?;
         }
     }
     Ok(())
 }
 
-fn release_one(records: &mut Records, config: &ConfigKey, key: ObjectKey) -> Result<(), Undecided> {
-    let (project, stage) = (config.project.clone(), config.stage.clone());
-    let place = ObjectPlace { project, stage, key };
-    let object = records.objects.get(&place)?.filter(|object| object.kept_by.contains(&config.name));
-    let state = records.configs.get(config)?;
-    if object.zip(state).is_some_and(|(object, state)| kept::needs(state, object)) {
+fn place_in_stage_of(config: &ConfigKey, key: ObjectKey) -> ObjectPlace {
+    ObjectPlace { project: config.project.clone(), stage: config.stage.clone(), key }
+}
+
+/// A deployment config reads an object from now on, which is only kept.
+fn join(records: &mut Records, config: &ConfigKey, key: ObjectKey) -> Result<(), Undecided> {
+    let place = place_in_stage_of(config, key);
+    if !records.objects.get(&place)?.is_some_and(ObjectState::is_kept) {
         return Ok(());
     }
-    let is_last = object.is_some_and(|object| object.kept_by.len() == 1);
-    let is_its = object.is_some();
-    if let Some(state) = records.configs.get_mut(config)? {
-        state.keeps.remove(&place.key);
+    if let Some(object) = records.objects.get_mut(&place)? {
+        object.kept_by.insert(config.name.clone());
     }
-    if is_last {
-        records.objects.put(&place, None)?;
-    } else if is_its && let Some(object) = records.objects.get_mut(&place)? {
-        object.kept_by.remove(&config.name);
+    keep(records, config, Kept { key: place.key, since: 0 })
+}
+
+fn release(records: &mut Records, config: &ConfigKey, kept: Kept) -> Result<(), Undecided> {
+    let place = place_in_stage_of(config, kept.key);
+    let object = records.objects.get(&place)?.filter(|object| object.kept_by.contains(&config.name));
+    let state = records.configs.get(config)?;
+    if object.zip(state).is_some_and(|(object, state)| kept::needs(state, object, kept.since)) {
+        return Ok(());
+    }
+    let keepers = object.map_or(0, |object| object.kept_by.len());
+    if let Some(state) = records.configs.get_mut(config)? {
+        state.keeps.retain(|known| known.key != place.key);
+    }
+    match keepers {
+        0 => {}
+        1 => records.objects.put(&place, None)?,
+        _ => {
+            if let Some(object) = records.objects.get_mut(&place)? {
+                object.kept_by.remove(&config.name);
+            }
+        }
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::json;
 
     use super::*;
@@ -86,7 +123,7 @@ mod tests {
     use crate::model::ids::Destination;
     use crate::model::object::{Location, Object};
     use crate::model::outcome::Outcome;
-    use crate::model::state::{Beside, ConfigState, ObjectState, Standing, Version};
+    use crate::model::state::{Beside, ConfigState, Standing};
     use crate::model::time::Timestamp;
 
     fn object(kind: Kind, name: &str) -> ObjectState {
@@ -142,10 +179,15 @@ mod tests {
         };
         let stands = Beside { version: reading("older", 3), standing: Standing::Spare(Timestamp(1)) };
         let states = [
-            ("it serves", serves.clone(), "old key data"),
+            ("it serves", serves.clone(), "old key data front"),
             ("another one is under way", attempts(None), "old new key data front"),
             ("another one has failed", attempts(Some(Outcome::FAIL)), "old key data front"),
-            ("one stands beside it", ConfigState { beside: Some(stands), ..serves.clone() }, "old older key data"),
+            (
+                "one stands beside it",
+                ConfigState { beside: Some(stands), ..serves.clone() },
+                "old older key data front",
+            ),
+            ("another one serves", ConfigState { serving: Some(reading("old", 2)), ..serves.clone() }, "old key data"),
             ("it goes", ConfigState { removed: true, ..attempts(None) }, ""),
             ("nothing serves", ConfigState { serving: None, ..serves }, ""),
         ];
@@ -160,7 +202,7 @@ mod tests {
             (Kind::Other("Job".into()), "old"),
         ];
         for (case, state, expected) in states {
-            let needed = objects.iter().filter(|(kind, name)| kept::needs(&state, &object(kind.clone(), name)));
+            let needed = objects.iter().filter(|(kind, name)| kept::needs(&state, &object(kind.clone(), name), 1));
             let needed: Vec<&str> = needed.map(|(_, name)| *name).collect();
             assert_eq!(needed.join(" "), expected, "{case}");
         }

@@ -179,6 +179,30 @@ fn a_folder_within_another_one_comes_back_with_it() {
 }
 
 #[test]
+fn a_folder_that_two_had_differently_comes_back_as_neither() {
+    let stage = StageName::new("dev");
+    let made = |name: &str, id: &str| {
+        let mut made = at("web.yaml", 1);
+        digest::exchange(&mut made, json!({"spec": {"containers": [{"image": format!("git:app@{id}")}]}}));
+        made.key.name = name.to_owned();
+        made
+    };
+    // What one goes back to may be what the head has.
+    for (web, worker, is_one) in [("1111", "1111", true), ("1111", "2222", false), ("3333", "1111", false)] {
+        let head = Files(BTreeMap::new(), BTreeMap::from([("app", "3333")]));
+        let mut edits = Edits::default();
+        let mut add =
+            |earlier: &Object| edits.add_folders(&Restored { stage: &stage, earlier, now: Some(earlier) }, &head);
+        add(&made("web", web)).expect("the first one");
+        let second = add(&made("worker", worker));
+        assert_eq!(second.is_ok(), is_one, "{web} {worker}");
+        let told = second.err().map(|failure| failure.one_line()).unwrap_or_default();
+        let expected = "`web` and `worker` go back to versions that had the folder `app` differently (name a revision";
+        assert!(is_one || told.starts_with(expected), "{told}");
+    }
+}
+
+#[test]
 fn what_else_would_change_is_refused_by_name() {
     let declared = |web: &str, api: &str| {
         let objects = [deployment_config("web", web, 1, json!({})), deployment_config("api", api, 1, json!({}))];
@@ -197,6 +221,8 @@ fn what_else_would_change_is_refused_by_name() {
         let refused = check(&[member], &head, &composed).expect_err("more changes");
         assert!(refused.one_line().starts_with(expected), "{}", refused.one_line());
     }
+    let refused = check(&[member], &head, &declared("a", "b")).expect_err("more changes").one_line();
+    assert!(refused.contains("`launchway rollback dc/web dc/api -s default --pull-request`"), "{refused}");
 }
 
 #[test]

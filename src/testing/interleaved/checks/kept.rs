@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::manifest::referenced;
+use crate::manifest::read_by_pods;
 use crate::model::state::{ConfigState, ObjectState};
 use crate::model::transaction::ObjectPlace;
 use crate::plan::kept;
@@ -28,7 +28,7 @@ impl At<'_> {
 fn finds(config: &ConfigState, objects: &BTreeMap<ObjectPlace, ObjectState>) -> Result<(), String> {
     let beside = config.beside.as_ref().map(|beside| &beside.version);
     for version in config.serving.iter().chain(beside) {
-        for key in referenced(&version.object) {
+        for key in read_by_pods(&version.object) {
             let (project, stage) = (config.key.project.clone(), config.key.stage.clone());
             if !objects.contains_key(&ObjectPlace { project, stage, key: key.clone() }) {
                 return Err(format!("{} #{} reads {key}, which is gone", config.key, version.number));
@@ -43,7 +43,10 @@ fn is_kept_for(object: &ObjectState, configs: &[ConfigState]) -> Result<(), Stri
     let key = &object.object.key;
     for name in &object.kept_by {
         let keeper = configs.iter().filter(in_stage).find(|config| config.key.name == *name);
-        if !keeper.is_some_and(|config| config.keeps.contains(key) && kept::needs(config, object)) {
+        let keeps = |config: &ConfigState| {
+            config.keeps.iter().any(|kept| kept.key == *key && kept::needs(config, object, kept.since))
+        };
+        if !keeper.is_some_and(keeps) {
             return Err(format!("{key} of {} is kept by {name}, which does not need it", object.stage));
         }
     }
