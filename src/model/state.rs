@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::deployment_config::{DeploymentConfigSpec, ImageReference};
+use super::deployment_config::DeploymentConfigSpec;
 use super::ids::{
-    CommitId, ConfigKey, Destination, Digest, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName,
+    CommitId, ConfigKey, Destination, Digest, RepositoryName, RunId, ServiceKey, ServiceName,
 };
 use super::object::{Kind, Object, ObjectKey};
 use super::outcome::Outcome;
 use super::plan::{Plan, PlanSummary};
-use super::selector::{Labels, selects};
 use super::time::Timestamp;
 use super::wanted::{Target, Wanted};
 
+mod object;
 mod repository;
 
+pub use object::{Handed, Imported, ObjectState, Tagged};
 pub use repository::RepositoryState;
 
 /// How many contents of a deployment config are remembered that are not deployed again.
@@ -165,91 +166,6 @@ pub struct Attempt {
     pub run: RunId,
     /// How it ended; absent while it runs.
     pub outcome: Option<Outcome>,
-}
-
-/// Any other object as applied.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ObjectState {
-    /// Which project declares it.
-    pub project: ProjectName,
-    /// In which stage.
-    pub stage: super::ids::StageName,
-    /// Where it lives.
-    pub destination: Destination,
-    /// Which repository declares it.
-    pub repository: RepositoryName,
-    /// As last declared and accepted.
-    pub object: Arc<Object>,
-    /// When the newest revision was planned that has changed it here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planned_at: Option<Timestamp>,
-    /// Since when it stands as another life of the store has recorded it: what is there may be newer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inherited: Option<Timestamp>,
-    /// Of an `ImageStream`: the tags that were given an image beside the files.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub tagged: BTreeMap<String, Tagged>,
-    /// The deployment configs that keep it although files declare it no longer: it goes with the last of them that needs it.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub kept_by: BTreeSet<String>,
-}
-
-/// An image that a tag was given beside the files, until they say something else of that tag.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tagged {
-    /// The image.
-    pub image: String,
-    /// What the file said of the tag then.
-    pub instead_of: Option<ImageReference>,
-    /// Who or what gave it the image, for people.
-    pub by: String,
-    /// When.
-    pub at: Timestamp,
-    /// What the registry said last, of a tag that is looked up there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub imported: Option<Imported>,
-    /// The versions whose hooks have handed the image on, each started by what the one before it gave a tag; the last one
-    /// last.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub handed: Vec<Handed>,
-}
-
-/// A version whose hook gave a tag an image.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handed {
-    /// Its deployment config, in the stage of the tag.
-    pub config: String,
-    /// What that was.
-    pub content: Digest,
-}
-
-/// What a registry has said of a tag.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Imported {
-    /// The digest that it led to.
-    pub digest: String,
-    /// The registry's word for that answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub etag: Option<String>,
-}
-
-impl ObjectState {
-    /// Whether files declare it no longer.
-    pub fn is_kept(&self) -> bool {
-        !self.kept_by.is_empty()
-    }
-
-    /// The digest of what was last declared and accepted: that of nothing, once it is only kept.
-    pub fn declared_digest(&self) -> Digest {
-        if self.is_kept() { Digest::new("") } else { self.object.digest.clone() }
-    }
-
-    /// Whether it is a `Service` that leads to pods with these labels.
-    pub fn selects(&self, labels: &Labels) -> bool {
-        let selector = self.object.content.at("/spec/selector");
-        let selector: Option<Labels> = selector.and_then(|it| serde_json::from_value(it).ok());
-        self.object.key.kind == Kind::Service && selector.is_some_and(|selector| selects(&selector, labels))
-    }
 }
 
 /// A revision that was read and planned, or refused.
