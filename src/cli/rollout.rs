@@ -15,7 +15,7 @@ use super::target::{self, ConfigName, config_path};
 use crate::control::commands::Done;
 use crate::error::Failure;
 use crate::server::api::act::{LatestRequest, UndoRequest};
-use crate::server::view::{ConfigDetail, ConfigView, HistoryRow, List, PodCounts, RunDetail, VersionDetail};
+use crate::server::view::{ConfigDetail, ConfigView, HistoryRow, List, PodCounts, RunDetail, StepView, VersionDetail};
 
 /// How often `status` asks.
 const PERIOD: Duration = Duration::from_millis(300);
@@ -293,7 +293,7 @@ async fn status(
             Some(_) => None,
             None => client.get::<ConfigDetail>(&config_path(&found), &[]).await?.pods,
         };
-        let now = progress(&detail, pods);
+        let now = progress(&detail.steps, pods);
         if now != said {
             output.line(&now)?;
             said = now;
@@ -359,15 +359,20 @@ fn ended(subject: &str, detail: &RunDetail, output: &mut Output) -> Outcome {
     }
 }
 
+/// Ends what a step says that counts pods.
+const COUNTED: &str = " old pods";
+
 /// How far it is: in the words of `oc` as long as pods are exchanged, with what else it is at.
-fn progress(detail: &RunDetail, pods: Option<PodCounts>) -> String {
-    let step = detail.steps.iter().find(|step| step.status == "running");
-    let at = step.map(|step| match step.message.as_str() {
-        "" => format!("at {}", step.name),
-        message => format!("{}: {message}", step.name),
-    });
+fn progress(steps: &[StepView], pods: Option<PodCounts>) -> String {
+    let step = steps.iter().find(|step| step.status == "running");
     let exchanged = pods.and_then(exchanged);
-    let told = match (exchanged, at.filter(|at| at != "at rollout")) {
+    // Pods are counted once.
+    let says = |message: &str| !message.is_empty() && (exchanged.is_none() || !message.ends_with(COUNTED));
+    let at = step.map(|step| match step.message.as_str() {
+        message if says(message) => format!("{}: {message}", step.name),
+        _ => format!("at {}", step.name),
+    });
+    let told = match (&exchanged, at.filter(|at| at != "at rollout")) {
         (Some(exchanged), None) => format!(": {exchanged}..."),
         (Some(exchanged), Some(at)) => format!(": {exchanged}... ({at})"),
         (None, Some(at)) => format!(": {at}..."),
@@ -391,6 +396,28 @@ fn exchanged(pods: PodCounts) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pods_are_counted_once_and_what_else_it_is_at_is_told() {
+        let at = |name: &str, message: &str| {
+            let step = json!({"name": name, "status": "running", "message": message, "runs": [], "tries": []});
+            vec![serde_json::from_value::<StepView>(step).expect("a step")]
+        };
+        let some = PodCounts { wanted: 2, replicas: 2, updated: 1, available: 2 };
+        let all = PodCounts { updated: 2, ..some };
+        let (waits, counts) = (": 1 out of 2 new replicas have been updated...", "1 updated, 2 available, 1 old pods");
+        for (steps, pods, expected) in [
+            (at("rollout", counts), Some(some), waits.to_owned()),
+            (at("step 1, 50 %", counts), Some(some), format!("{waits} (at step 1, 50 %)")),
+            (at("pause 1", "waits for a person"), Some(some), format!("{waits} (pause 1: waits for a person)")),
+            (at("pre", ""), Some(some), format!("{waits} (at pre)")),
+            (at("post", ""), Some(all), ": at post...".to_owned()),
+            (at("rollout", counts), None, format!(": rollout: {counts}...")),
+            (Vec::new(), None, "...".to_owned()),
+        ] {
+            assert_eq!(progress(&steps, pods), format!("Waiting for rollout to finish{expected}"));
+        }
+    }
 
     #[test]
     fn pods_that_are_exchanged_are_told_in_the_words_of_oc() {

@@ -30,7 +30,7 @@ async fn the_description_names_only_what_is_answered() {
             assert_ne!(response.status(), StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
             if response.status() == StatusCode::NOT_FOUND {
                 let problem: Value = response.json().await.unwrap();
-                assert!(!problem["detail"].as_str().unwrap().starts_with("there is nothing at"), "{method} {path}");
+                assert!(!problem["message"].as_str().unwrap().starts_with("there is nothing at"), "{method} {path}");
             }
         }
     }

@@ -94,7 +94,7 @@ fn comment_at(line: &str) -> Option<usize> {
             Some(_) => {}
             None if this == '#' && before.is_whitespace() => return Some(at),
             None if matches!(this, '\'' | '"') && (before.is_whitespace() || "[{,:".contains(before)) => {
-                quote = Some(this)
+                quote = Some(this);
             }
             None => {}
         }

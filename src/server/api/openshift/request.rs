@@ -123,12 +123,9 @@ impl RollbackSpec {
     /// The rollback of a deployment config that this asks for.
     pub(super) fn read(&self, config: ConfigKey) -> Answer<Rollback> {
         let (kind, name) = (DeploymentConfigRollback::KIND, config.name.clone());
-        let version = match u32::try_from(self.revision) {
-            Ok(version) => version,
-            Err(_) => {
-                let why = if self.revision < 0 { "must be non-negative" } else { "there is no such version" };
-                return Err(invalid_value(kind, &name, "spec.revision", &json!(self.revision), why));
-            }
+        let Ok(version) = u32::try_from(self.revision) else {
+            let why = if self.revision < 0 { "must be non-negative" } else { "there is no such version" };
+            return Err(invalid_value(kind, &name, "spec.revision", &json!(self.revision), why));
         };
         let of_from = self.from.as_ref().map(|from| version_of(&name, from)).transpose()?;
         let to = match (version, of_from) {
