@@ -64,7 +64,7 @@ pub fn environment(project: &Project, template: &StageName, names: &EnvironmentN
     let stage = Stage { name: names.stage.clone(), sequences: sequences.collect() };
     let on_failure = match project.on_failure {
         // What a pull request brings is put right in it.
-        OnFailure::PullRequest => OnFailure::Automatic,
+        it if it.proposes() => OnFailure::Automatic,
         other => other,
     };
     Ok(Project {

@@ -83,6 +83,7 @@ fn statuses(word: &str) -> StatusDetail {
 fn on_failure(word: &str) -> OnFailure {
     match word {
         "pull-request" => OnFailure::PullRequest,
+        "automatic-and-pull-request" => OnFailure::AutomaticAndPullRequest,
         "none" => OnFailure::None,
         _ => OnFailure::Automatic,
     }
@@ -168,6 +169,23 @@ mod tests {
         let found =
             findings.problems.iter().map(|problem| format!("{} {}: {}", problem.severity, problem.field, problem.code));
         (settings, found.collect())
+    }
+
+    #[test]
+    fn what_follows_from_a_failure_is_one_of_four_words() {
+        use OnFailure::{Automatic, AutomaticAndPullRequest, None, PullRequest};
+        for (word, expected, goes_back, proposes) in [
+            ("automatic", Automatic, true, false),
+            ("pull-request", PullRequest, false, true),
+            ("automatic-and-pull-request", AutomaticAndPullRequest, true, true),
+            ("none", None, false, false),
+        ] {
+            let (settings, problems) = read_spec(&format!("{{rollback: {{onFailure: {word}}}}}"));
+            assert_eq!((problems, settings.on_failure), (Vec::new(), expected), "{word}");
+            assert_eq!((expected.goes_back(), expected.proposes()), (goes_back, proposes), "{word}");
+        }
+        let (settings, problems) = read_spec("{rollback: {onFailure: revert}}");
+        assert_eq!((settings.on_failure, problems.len()), (Automatic, 1), "{problems:?}");
     }
 
     #[test]

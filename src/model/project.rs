@@ -39,6 +39,8 @@ pub enum OnFailure {
     Automatic,
     /// It is proposed as a pull request; where a post hook failed, the new version serves until that is merged.
     PullRequest,
+    /// What served before serves again at once, from what is remembered, and that Git says so too is proposed as a pull request.
+    AutomaticAndPullRequest,
     /// Nothing.
     None,
 }
@@ -47,6 +49,16 @@ impl OnFailure {
     /// Whether it is what holds where nobody says anything.
     pub fn is_automatic(&self) -> bool {
         *self == OnFailure::Automatic
+    }
+
+    /// Whether what served before serves again at once.
+    pub fn goes_back(self) -> bool {
+        matches!(self, OnFailure::Automatic | OnFailure::AutomaticAndPullRequest)
+    }
+
+    /// Whether a rollback is proposed as a pull request.
+    pub fn proposes(self) -> bool {
+        matches!(self, OnFailure::PullRequest | OnFailure::AutomaticAndPullRequest)
     }
 }
 

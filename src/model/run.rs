@@ -63,7 +63,7 @@ impl DeploymentRun {
     /// or a newer revision ends goes back all the same.
     pub fn serves_on(&self) -> bool {
         let failed = self.failure.as_ref().is_some_and(|failure| failure.outcome == Outcome::FAIL);
-        failed && !self.on_failure.is_automatic() && !self.is_rollback
+        failed && !self.on_failure.goes_back() && !self.is_rollback
     }
 
     /// How it ended, or else what holds it back; empty if nothing is to be said.

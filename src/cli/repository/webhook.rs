@@ -348,7 +348,8 @@ impl Found {
             }
             State::Wrong => vec![format!("{url}: {wrong}"), format!("hint: `{command}` repairs it")],
             State::App => {
-                vec![format!("{host} calls by the App's own: its settings → Webhook have to lead to {url}")]
+                let own = format!("{host} calls by the App's own: its settings → Webhook have to lead to {url}");
+                vec![format!("{own}, or to that of another repository with the same App and secret")]
             }
             State::Unconfigured | State::Unknown => Vec::new(),
         };

@@ -464,7 +464,9 @@ fn failed_message(run: &DeploymentRun, failure: &DeploymentFailure) -> String {
 fn serves_on_message(run: &DeploymentRun, failure: &DeploymentFailure) -> String {
     let why = match run.on_failure {
         OnFailure::PullRequest => "a rollback is proposed instead (rollback.onFailure: pull-request)",
-        OnFailure::None | OnFailure::Automatic => "nothing is rolled back by itself (rollback.onFailure: none)",
+        OnFailure::None | OnFailure::Automatic | OnFailure::AutomaticAndPullRequest => {
+            "nothing is rolled back by itself (rollback.onFailure: none)"
+        }
     };
     format!("version {} failed: {}; it serves on: {why}", run.version, failure.message)
 }

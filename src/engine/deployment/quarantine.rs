@@ -37,7 +37,7 @@ fn failed<'a>(state: &'a ConfigState, other: &Digest) -> Option<&'a Attempt> {
 /// Why it was rolled back by itself: it failed once something of it was there. What fails before says nothing of the version.
 fn why_rolled_back(run: &DeploymentRun) -> Option<String> {
     let failure = run.failure.as_ref().filter(|failure| failure.outcome == Outcome::FAIL)?;
-    let is_its = failure.step > DeploymentStep::Pre && run.on_failure.is_automatic() && !run.is_rollback;
+    let is_its = failure.step > DeploymentStep::Pre && run.on_failure.goes_back() && !run.is_rollback;
     let is_its = is_its && run.led_by.is_none(); // what leads it is quarantined
     is_its.then(|| format!("version {} failed: {}", run.version, failure.message))
 }
@@ -61,6 +61,7 @@ mod tests {
             (Post, Outcome::SUPERSEDED, OnFailure::Automatic, false, false),
             (Post, Outcome::FAIL, OnFailure::None, false, false),
             (Post, Outcome::FAIL, OnFailure::PullRequest, false, false),
+            (Post, Outcome::FAIL, OnFailure::AutomaticAndPullRequest, false, true),
             (Post, Outcome::FAIL, OnFailure::Automatic, true, false),
         ] {
             let run = deployment(2, "b", &deploying(delivery("s1", "b"), 2), Phase::Failed);

@@ -16,7 +16,7 @@ use crate::model::hold::{HoldKind, ProjectHolds};
 use crate::model::ids::{CommitId, ConfigKey, HoldId, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::{Outcome, PodOutcome};
-use crate::model::project::{OnFailure, Project};
+use crate::model::project::Project;
 use crate::model::proposal::{Proposal, ProposalState, Proposed, put};
 use crate::model::rollback::{Rollback, RollbackParts, RollbackTo};
 use crate::model::run::DeploymentRun;
@@ -68,7 +68,7 @@ pub fn propose(
 /// If something must be read first.
 pub(in crate::engine) fn after(transition: &mut Transition<'_>, run: &DeploymentRun) -> Result<(), Undecided> {
     let failed = run.failure.as_ref().is_some_and(|failure| failure.outcome == Outcome::FAIL);
-    if run.on_failure != OnFailure::PullRequest || !failed || run.is_rollback {
+    if !run.on_failure.proposes() || !failed || run.is_rollback {
         return Ok(());
     }
     let earlier = transition.records.history(&run.config)?.iter().filter(|past| past.version < run.version);

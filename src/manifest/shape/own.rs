@@ -30,7 +30,8 @@ const PREVIEWS: Shape = Shape {
     ],
 };
 
-const ROLLBACK: Shape = Shape { fields: &[word("onFailure", &["none", "automatic", "pull-request"])] };
+const ROLLBACK: Shape =
+    Shape { fields: &[word("onFailure", &["none", "automatic", "pull-request", "automatic-and-pull-request"])] };
 
 const PROJECT_STAGE: Shape = Shape {
     fields: &[

@@ -70,6 +70,7 @@ impl Declared {
         match words {
             ["project", name] => self.name = ProjectName::new(*name),
             ["on-failure", "pull-request"] => self.on_failure = OnFailure::PullRequest,
+            ["on-failure", "both"] => self.on_failure = OnFailure::AutomaticAndPullRequest,
             ["statuses", "auto"] => self.statuses = StatusDetail::Auto,
             ["shipyard", stages @ ..] => {
                 self.shipyard.stages = stages.iter().map(|word| stage(word)).collect::<Result<_>>()?;

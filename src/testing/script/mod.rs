@@ -29,7 +29,7 @@
 //! pause, resume, promote dc                    by hand
 //! deployer dc new=1 old=2, deployer dc until=50   what the deployer that is at work asks for
 //! rollback dc… [to=N] [revision=N] [only=PART] [dry]   several together; `dry` only says what that would do
-//! on-failure pull-request                      what failed is proposed to go back in a pull request
+//! on-failure pull-request|both                 what failed is proposed to go back in a pull request, or goes back at once beside
 //! propose dc… [to=N]                           a person proposes that
 //! merge N, close N, losing N                   a person decides about a pull request; so many answers of its host are lost
 //! trigger STAGE/SERVICE [WHY FORCED]           the head's delivery again

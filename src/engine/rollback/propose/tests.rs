@@ -6,6 +6,7 @@ use crate::engine::fixtures::{
     web,
 };
 use crate::model::ids::ConfigKey;
+use crate::model::project::OnFailure;
 use crate::model::proposal::PullRequestLink;
 use crate::model::run::{DeploymentFailure, DeploymentStep, Phase};
 use crate::model::shipyard::Shipyard;
