@@ -6,9 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::deployment_config::DeploymentConfigSpec;
-use super::ids::{
-    CommitId, ConfigKey, Destination, Digest, RepositoryName, RunId, ServiceKey, ServiceName,
-};
+use super::ids::{CommitId, ConfigKey, Destination, Digest, RepositoryName, RunId, ServiceKey, ServiceName};
 use super::object::{Kind, Object, ObjectKey};
 use super::outcome::Outcome;
 use super::plan::{Plan, PlanSummary};
