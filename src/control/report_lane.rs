@@ -29,6 +29,8 @@ use crate::store::{OutboxRow, Write};
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long to wait when nothing is known to come: a safety net, not a schedule.
 const IDLE: Duration = Duration::from_secs(30);
+/// How long is waited for more to report once there is something: what happens in a burst is written once.
+const BURST: Duration = Duration::from_millis(30);
 /// How many times as long as it took to read what there is to report is waited before that is done again.
 const REST: u32 = 9;
 /// The longest of these pauses: a machine that slept meanwhile did not take that long to read.
@@ -109,7 +111,7 @@ impl ReportLane {
             let pause = self.next_retry().map_or(pause, |at| pause.min(at.since(self.driver.clock.now())));
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = self.asked.woken() => {}
+                () = self.asked.woken() => drop(tokio::time::timeout(BURST, stop.cancelled()).await),
                 () = tokio::time::sleep(pause) => by_safety_net = pause == IDLE,
             }
         }
