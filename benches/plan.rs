@@ -162,6 +162,7 @@ async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
             removed: false,
             inherited: None,
             quarantined: Vec::new(),
+            keeps: Vec::new(),
         };
         Input::Write(Box::new(Write::Config(Versioned { version: 0, value: state }.shared())))
     });
