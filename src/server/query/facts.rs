@@ -90,13 +90,15 @@ impl Query {
         Ok(not_listening)
     }
 
-    /// Of the objects that a plan names for a service beside deployment configs, those that are applied.
+    /// Of the objects that a plan names for a service beside deployment configs, those that are applied: what is only kept is
+    /// as good as gone.
     async fn applied(&self, service: &ServiceKey, plan: &ServicePlan) -> Result<BTreeMap<ObjectKey, Digest>> {
         let mut found = BTreeMap::new();
         let others = plan.changes.iter().filter(|change| change.key.kind != Kind::DeploymentConfig);
         for key in others.map(|change| &change.key) {
             let state = self.store.object(&service.project, &service.stage, key).await?;
-            found.extend(state.map(|state| (key.clone(), state.value.object.digest.clone())));
+            let declared = state.map(|state| state.value).filter(|state| !state.is_kept());
+            found.extend(declared.map(|state| (key.clone(), state.object.digest.clone())));
         }
         Ok(found)
     }
