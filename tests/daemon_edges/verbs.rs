@@ -434,10 +434,8 @@ fn what_pods_refer_to_and_is_missing_holds_them_back_with_its_name_on_the_commit
     eventually("the hook's, too", || world.status(&commit, "launchway/default", "running").contains(missing));
     let colors = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colors}\ndata: {sky: blue}\n";
     world.deploy(&[("web.yaml", &hooked), ("colors.yaml", colors)], "success");
-    let key = web("1").replace(
-        "image: host",
-        "image: host, env: [{name: SKY, valueFrom: {configMapKeyRef: {name: colors, key: sky}}}]",
-    );
+    let key = web("1").replace("env: [", "env: [{name: SKY, valueFrom: {configMapKeyRef: {name: colors, key: sky}}}, ");
+    assert!(key.contains("SKY"));
     world.deploy(&[("web.yaml", &key), ("colors.yaml", colors)], "success");
     let without = world.git.push_files(&[("colors.yaml", "# none\n")]);
     world.status(&without, "launchway/default", "success");
