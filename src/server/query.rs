@@ -309,9 +309,9 @@ impl Query {
     pub async fn services(&self, selection: &Selection) -> Answer<List<ServiceView>> {
         self.check(selection).await?;
         let runtime = self.runtime()?;
-        let declared = self.store.objects(None, None, Some(&Kind::Service)).await?.found.into_iter();
+        let declared = self.objects_in(selection, Some(&Kind::Service)).await?;
         let place = |state: &ObjectState| (state.destination.namespace.clone(), state.object.key.name.clone());
-        let kept = declared.map(|state| state.value).filter(ObjectState::is_kept);
+        let kept = declared.filter(ObjectState::is_kept);
         let kept: BTreeMap<(Namespace, String), ObjectState> = kept.map(|state| (place(&state), state)).collect();
         let mut items = Vec::new();
         for namespace in self.namespaces(&**runtime, selection).await? {
@@ -399,15 +399,24 @@ impl Query {
         Ok(false)
     }
 
+    /// The objects beside deployment configs in the chosen project and stage, of one kind or all.
+    async fn objects_in(
+        &self,
+        selection: &Selection,
+        kind: Option<&Kind>,
+    ) -> Result<impl Iterator<Item = ObjectState> + use<>> {
+        let project = selection.project.as_deref().map(Into::into);
+        let stage = selection.stage.as_deref().map(Into::into);
+        let objects = self.store.objects(project.as_ref(), stage.as_ref(), kind).await?;
+        Ok(objects.found.into_iter().map(|state| state.value))
+    }
+
     /// The namespaces of the chosen stages, of which something is applied or in which something is running.
     async fn namespaces(&self, runtime: &dyn Runtime, selection: &Selection) -> Result<BTreeSet<Namespace>> {
         let stages = Selection { name: None, service: None, ..selection.clone() };
         let mut found: BTreeSet<_> =
             self.config_states(&stages).await?.found.into_iter().map(|state| state.destination.namespace).collect();
-        let project = selection.project.as_deref().map(Into::into);
-        let stage = selection.stage.as_deref().map(Into::into);
-        let objects = self.store.objects(project.as_ref(), stage.as_ref(), None).await?;
-        let objects = objects.found.into_iter().map(|state| state.value);
+        let objects = self.objects_in(selection, None).await?;
         let chosen = objects.filter(|state| selection.takes_of(&state.repository));
         found.extend(chosen.map(|state| state.destination.namespace));
         // What another life of the store has left there is on no record yet, and a record may be damaged.
