@@ -102,6 +102,7 @@ fn spec() -> ServiceSpec {
         selector: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
         external: vec![],
         backends: vec![],
+        earlier: vec![],
     }
 }
 

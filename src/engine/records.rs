@@ -18,7 +18,7 @@ use crate::model::ids::{
 };
 use crate::model::plan::Plan;
 use crate::model::rollback::Past;
-use crate::model::run::Run;
+use crate::model::run::{Run, SequenceRun};
 use crate::model::slot::{PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, Version, Versioned};
 use crate::model::time::Timestamp;
@@ -445,7 +445,13 @@ impl Records {
         })
     }
 
-    /// The deployment configs that have changed and keep what files declare no longer.
+    /// The sequences that end now.
+    pub fn ended(&self) -> impl Iterator<Item = &SequenceRun> {
+        let changed = self.runs.0.values().filter_map(|entry| entry.changed.as_ref()?.as_ref());
+        changed.filter_map(Run::sequence).filter(|run| run.ended_at.is_some())
+    }
+
+    /// The deployment configs that have changed and keep what files declare no longer, or otherwise.
     pub fn keepers(&self) -> impl Iterator<Item = &ConfigState> {
         let changed = self.configs.0.values().filter_map(|entry| entry.changed.as_ref()?.as_ref());
         changed.filter(|state| !state.keeps.is_empty())

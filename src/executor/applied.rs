@@ -148,8 +148,8 @@ async fn applied(
         }
         // Whether a replication controller goes is for what deploys it to say, and of other objects for what runs with them.
         let leaders = seen.configs.values().filter_map(|config| controllers::leader_of(&config.object));
-        let readers = declared.map(|stage| kept::readers(stage, seen)).unwrap_or_default();
-        let others: BTreeSet<ObjectKey> = leaders.chain(readers).collect();
+        let concerned = declared.map(|stage| kept::concerned(stage, seen)).unwrap_or_default();
+        let others: BTreeSet<ObjectKey> = leaders.chain(concerned).collect();
         for key in others {
             if !seen.configs.contains_key(&key) {
                 read_record(store, (&project.name, name, key), None, seen, records).await?;

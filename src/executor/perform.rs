@@ -236,7 +236,11 @@ async fn referred_objects(store: &dyn ReadStore, pod: &Pod) -> Result<Objects> {
     let mut found = Objects::new();
     for key in wanted {
         if let Some(object) = store.object(&project, &stage, &key).await? {
-            found.insert(key, object.value.object.content.value());
+            let content = match &pod.owner {
+                PodOwner::Version { config, version, .. } => object.value.of_version(&config.name, *version),
+                PodOwner::Run { .. } | PodOwner::Unknown => &object.value.object,
+            };
+            found.insert(key, content.content.value());
         }
     }
     Ok(found)

@@ -138,17 +138,8 @@ mod tests {
             digest: digest::of(&content),
             content: content.into(),
         };
-        ObjectState {
-            project: "shop".into(),
-            stage: stage.into(),
-            destination: Destination::local("shop-dev".into()),
-            repository: "repo".into(),
-            object: object.into(),
-            planned_at: None,
-            inherited: None,
-            tagged: std::collections::BTreeMap::new(),
-            kept_by: std::collections::BTreeSet::new(),
-        }
+        let destination = Destination::local("shop-dev".into());
+        ObjectState::new(("shop".into(), stage.into()), destination, "repo".into(), object.into())
     }
 
     fn labels(pairs: &[(&str, &str)]) -> Labels {

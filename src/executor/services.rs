@@ -11,13 +11,13 @@ use crate::executor::inherited;
 use crate::executor::selector_index::SelectorIndex;
 use crate::executor::set_aside::{Item, SetAside};
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, ServiceKey, StageName};
-use crate::model::object::{Kind, ObjectKey};
+use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::pod::{ObservedPod, Scalar};
-use crate::model::state::{ConfigState, ObjectState};
+use crate::model::state::{ConfigState, Earlier, ObjectState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::wanted::Wanted;
-use crate::runtime::{ExternalEndpoint, Runtime, ServicePort, ServiceSpec};
+use crate::runtime::{EarlierService, ExternalEndpoint, Runtime, ServicePort, ServiceSpec};
 use crate::store::{ReadStore, RecordKey};
 
 /// How many services are named that do not listen.
@@ -309,7 +309,8 @@ impl Services<'_> {
         spec.backends = match self.sharing.keys().any(here) {
             true => {
                 let pods = self.runtime.observe(&spec.namespace).await?;
-                traffic::backends(&spec.selector, &pods, self.sharing, self.now)
+                let leads_to = |pod: &ObservedPod| spec.selects(pod.version(), &pod.labels);
+                traffic::backends(leads_to, &pods, self.sharing, self.now)
             }
             false => Vec::new(),
         };
@@ -323,25 +324,45 @@ fn home(object: &ObjectState) -> (&ProjectName, &StageName, &str) {
     (&object.project, &object.stage, &object.object.key.name)
 }
 
+impl DeclaredService {
+    fn of(object: &Object) -> Self {
+        object.spec().unwrap_or_default()
+    }
+
+    fn ports(&self) -> Vec<ServicePort> {
+        let port = |port: &DeclaredPort| ServicePort {
+            target_port: port.target_port.clone().unwrap_or(Scalar::Number(port.port.into())),
+            name: port.name.clone(),
+            port: port.port,
+            protocol: port.protocol.clone(),
+        };
+        self.ports.iter().map(port).collect()
+    }
+}
+
 /// What a runtime gets of a declared service.
 fn service_spec(service: &ObjectState, endpoints: Option<&ObjectState>) -> ServiceSpec {
-    let declared: DeclaredService = service.object.spec().unwrap_or_default();
-    let port = |port: DeclaredPort| ServicePort {
-        target_port: port.target_port.unwrap_or(Scalar::Number(port.port.into())),
-        name: port.name,
-        port: port.port,
-        protocol: port.protocol,
-    };
+    let declared = DeclaredService::of(&service.object);
+    let (ports, selector) = (declared.ports(), declared.selector);
     let named = declared.external_name.map(|host| ExternalEndpoint { host, port: None });
     let external = named.into_iter().chain(endpoints.map(external_endpoints).into_iter().flatten()).collect();
     ServiceSpec {
         namespace: service.destination.namespace.clone(),
         name: service.object.key.name.clone(),
-        ports: declared.ports.into_iter().map(port).collect(),
-        selector: declared.selector,
+        ports,
+        selector,
         external,
         backends: Vec::new(),
+        earlier: service.earlier.iter().map(|earlier| earlier_service(service, earlier)).collect(),
     }
+}
+
+/// What it was for a version.
+fn earlier_service(service: &ObjectState, earlier: &Earlier) -> EarlierService {
+    let (project, stage, name) = (service.project.clone(), service.stage.clone(), earlier.config.clone());
+    let declared = DeclaredService::of(&earlier.object);
+    let (config, version) = (ConfigKey { project, stage, name }, earlier.version);
+    EarlierService { config, version, ports: declared.ports(), selector: declared.selector }
 }
 
 fn external_endpoints(endpoints: &ObjectState) -> Vec<ExternalEndpoint> {

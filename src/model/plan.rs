@@ -172,7 +172,8 @@ pub struct Change {
     /// For `Delete`: the kind in which it was declared, where that is another than that of its identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<Kind>,
-    /// For `Delete`: the deployment configs that ran with it when that was planned. It goes once none does.
+    /// For `Delete` and `Update`: the deployment configs that ran with it as it was when that was planned. It goes, or becomes
+    /// another for them, once none does.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub needed_by: BTreeSet<String>,
 }

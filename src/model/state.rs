@@ -16,7 +16,7 @@ use super::wanted::{Target, Wanted};
 mod object;
 mod repository;
 
-pub use object::{Handed, Imported, ObjectState, Tagged};
+pub use object::{Earlier, Handed, Imported, ObjectState, Tagged};
 pub use repository::RepositoryState;
 
 /// How many contents of a deployment config are remembered that are not deployed again.

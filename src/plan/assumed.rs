@@ -24,17 +24,8 @@ fn applied(project: &Project, stage: &StageContent, repository: &RepositoryName,
             let state = config(project, stage, object, repository, commit);
             seen.configs.insert(object.key.clone(), state);
         } else {
-            let state = ObjectState {
-                project: project.name.clone(),
-                stage: stage.name.clone(),
-                destination: stage.destination.clone(),
-                repository: repository.clone(),
-                object: Arc::clone(object),
-                planned_at: None,
-                inherited: None,
-                tagged: BTreeMap::new(),
-                kept_by: Default::default(),
-            };
+            let (home, destination) = ((project.name.clone(), stage.name.clone()), stage.destination.clone());
+            let state = ObjectState::new(home, destination, repository.clone(), Arc::clone(object));
             seen.objects.insert(object.key.clone(), state);
         }
     }

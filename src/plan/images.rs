@@ -149,17 +149,9 @@ mod tests {
             let (image, by, at) = ((*image).to_owned(), "hook".to_owned(), Timestamp(0));
             ("t".to_owned(), Tagged { image, instead_of: Some(from), by, at, imported: None, handed: Vec::new() })
         });
-        let stream = ObjectState {
-            project,
-            stage: stage.clone(),
-            destination,
-            repository: "shop".into(),
-            object: stream("git:a@1").into(),
-            planned_at: None,
-            inherited: None,
-            tagged: tagged.collect(),
-            kept_by: Default::default(),
-        };
+        let declared = stream("git:a@1").into();
+        let stream = ObjectState::new((project, stage.clone()), destination, "shop".into(), declared);
+        let stream = ObjectState { tagged: tagged.collect(), ..stream };
         BTreeMap::from([(stage, Recorded { streams: vec![stream], configs: state.into_iter().collect() })])
     }
 

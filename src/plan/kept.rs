@@ -1,7 +1,8 @@
-//! What files declare no longer while something still runs with it.
+//! What files declare no longer, or otherwise, while something still runs with it.
 //!
 //! A push that renames a ConfigMap deletes one that the version before runs with until the new one has proved itself. So what is
-//! declared no longer stays as long as something needs it, and goes with the last version that does.
+//! declared no longer stays as long as something needs it, and goes with the last version that does. What is declared otherwise
+//! stays what it was for the version that serves, until the one that it changed for has taken its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use crate::model::ids::ServiceName;
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision};
 use crate::model::project::StageContent;
-use crate::model::state::{ConfigState, ObjectState, Version};
+use crate::model::state::{ConfigState, Earlier, ObjectState, Version};
 
 /// Whether a deployment config needs an object that files declare no longer since version `since` served: what runs reads it, or it
 /// leads to that version, because none that was asked for has taken its place.
@@ -20,14 +21,42 @@ pub fn needs(state: &ConfigState, object: &ObjectState, since: u32) -> bool {
     match key.kind {
         _ if state.removed => false,
         _ if is_read(key) => reads(state).contains(key),
-        Kind::Service => state.serving.as_ref().is_some_and(|it| it.number == since && leads_to(object, it)),
+        Kind::Service => state.serving.as_ref().is_some_and(|it| it.number == since && object.leads_to(it)),
         _ => false,
     }
 }
 
-/// Whether a `Service` leads to the pods of a version.
-fn leads_to(service: &ObjectState, version: &Version) -> bool {
-    service.selects(&version.pod_labels())
+/// Whether a version still needs what an object was before it changed: it stands beside what serves, or serves while another is to
+/// take its place. `is_coming` says whether what the object changed for may still come.
+pub fn needs_earlier(state: &ConfigState, earlier: &Earlier, is_coming: bool) -> bool {
+    let is_it = |version: &Version| version.number == earlier.version;
+    let stands_beside = state.beside.as_ref().is_some_and(|beside| is_it(&beside.version));
+    let serves = state.serving.as_ref().is_some_and(is_it);
+    !state.removed && (stands_beside || serves && (is_coming || is_to_be_replaced(state)))
+}
+
+/// The versions that run with an object as it is, and for which it stays so if it changes with what a change brings of their
+/// deployment config: they are to be replaced, or stand beside what is.
+pub fn outlived<'a>(
+    state: &'a ConfigState,
+    brought: Option<&'a Change>,
+    object: &'a ObjectState,
+) -> impl Iterator<Item = &'a Version> {
+    let comes = brought.is_some_and(|change| brings_another(state, change));
+    let is_outlived = !state.removed && (comes || is_to_be_replaced(state));
+    let versions = is_outlived.then(|| running(state)).into_iter().flatten();
+    versions.filter(|version| match &object.object.key {
+        key if key.kind == Kind::Service => object.leads_to(version),
+        key if is_data(key) => read_by_pods(&version.object).contains(key),
+        _ => false,
+    })
+}
+
+/// Whether what a change declares of a deployment config is to take the place of what serves.
+fn brings_another(state: &ConfigState, change: &Change) -> bool {
+    let serving = state.serving.as_ref().and_then(|serving| serving.object.template());
+    let is_other = || change.object.as_ref().is_some_and(|object| object.template() != serving);
+    change.decision != Decision::Wait && (change.starts_deployment() || is_other())
 }
 
 /// Whether another version is to take the place of what serves.
@@ -36,14 +65,36 @@ pub fn is_to_be_replaced(state: &ConfigState) -> bool {
     state.attempted.is_some() || serving != state.object.template()
 }
 
-/// Whether pods read what is of that kind.
-fn is_read(key: &ObjectKey) -> bool {
-    matches!(key.kind, Kind::ConfigMap | Kind::Secret | Kind::PersistentVolumeClaim)
+/// What serves, and what stands beside it.
+fn running(state: &ConfigState) -> impl Iterator<Item = &Version> {
+    state.serving.iter().chain(state.beside.as_ref().map(|beside| &beside.version))
 }
 
-/// The deployment configs that still name what their stage declares no longer. Nothing of them need differ, so that nothing was
-/// read of them.
-pub fn readers(stage: &StageContent, applied: &Applied) -> BTreeSet<ObjectKey> {
+/// Whether pods read what is of that kind.
+fn is_read(key: &ObjectKey) -> bool {
+    is_data(key) || key.kind == Kind::PersistentVolumeClaim
+}
+
+/// Whether what pods read of it is in the object itself.
+fn is_data(key: &ObjectKey) -> bool {
+    matches!(key.kind, Kind::ConfigMap | Kind::Secret)
+}
+
+/// The deployment configs that may need what their stage declares no longer or otherwise. Nothing of them need differ, so that
+/// nothing was read of them.
+pub fn concerned(stage: &StageContent, applied: &Applied) -> BTreeSet<ObjectKey> {
+    let mut found = readers(stage, applied);
+    let differ = applied.objects.values().map(|state| &state.object);
+    let differ = differ.filter(|object| object.key.kind == Kind::Service || is_data(&object.key));
+    for service in differ.map(|object| &object.service).collect::<BTreeSet<_>>() {
+        let configs = stage.objects.of_service(service).filter(|object| is_config(&object.key));
+        found.extend(configs.map(|config| config.key.clone()));
+    }
+    found
+}
+
+/// Those that still name what their stage declares no longer.
+fn readers(stage: &StageContent, applied: &Applied) -> BTreeSet<ObjectKey> {
     let is_gone = |key: &&ObjectKey| is_read(key) && !stage.objects.contains(key);
     let gone: BTreeMap<&ObjectKey, String> =
         applied.objects.keys().filter(is_gone).map(|key| (key, format!("\"{}\"", key.name))).collect();
@@ -57,8 +108,9 @@ pub fn readers(stage: &StageContent, applied: &Applied) -> BTreeSet<ObjectKey> {
     configs.map(|config| config.key.clone()).collect()
 }
 
-/// Says of what goes which deployment configs run with it.
+/// Says of what changes and of what goes which deployment configs run with it.
 pub(super) fn note_needs(applied: &Applied, changes: &mut BTreeMap<ServiceName, Vec<Change>>) {
+    changes.values_mut().for_each(|changes| note_outlived(applied, changes));
     let goes: BTreeSet<ObjectKey> = deletions(changes).map(|change| change.key.clone()).collect();
     if goes.is_empty() {
         return;
@@ -79,11 +131,27 @@ pub(super) fn note_needs(applied: &Applied, changes: &mut BTreeMap<ServiceName, 
     for change in deletions(changes) {
         change.needed_by = match applied.objects.get(&change.key).filter(|_| change.key.kind == Kind::Service) {
             Some(service) => {
-                let led = led.iter().filter(|version| leads_to(service, version));
+                let led = led.iter().filter(|version| service.leads_to(version));
                 led.map(|version| version.object.key.name.clone()).collect()
             }
             None => readers.remove(&change.key).unwrap_or_default(),
         };
+    }
+}
+
+/// Says of what changes of a service which of its deployment configs go on with what it was.
+fn note_outlived(applied: &Applied, changes: &mut [Change]) {
+    let brought: BTreeMap<ObjectKey, Change> = changes
+        .iter()
+        .filter(|change| is_config(&change.key))
+        .map(|change| (change.key.clone(), change.clone()))
+        .collect();
+    let is_declared = |change: &&mut Change| matches!(change.decision, Decision::Create | Decision::Update);
+    for change in changes.iter_mut().filter(is_declared) {
+        let Some(object) = applied.objects.get(&change.key) else { continue };
+        let of_service = applied.configs.iter().filter(|(_, state)| state.service == object.object.service);
+        let outlives = of_service.filter(|(key, state)| outlived(state, brought.get(key), object).next().is_some());
+        change.needed_by = outlives.map(|(key, _)| key.name.clone()).collect();
     }
 }
 
@@ -106,8 +174,7 @@ fn is_config(key: &ObjectKey) -> bool {
 
 /// What is read by the versions that run, and by one that is being brought up with its hooks.
 fn reads(state: &ConfigState) -> BTreeSet<ObjectKey> {
-    let beside = state.beside.as_ref().map(|beside| &beside.version);
-    let running = state.serving.iter().chain(beside).flat_map(|version| read_by_pods(&version.object));
+    let running = running(state).flat_map(|version| read_by_pods(&version.object));
     let attempted = state.open_attempt().into_iter().flat_map(|attempt| referenced(&attempt.version.object));
     running.chain(attempted).collect()
 }

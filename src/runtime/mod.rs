@@ -8,7 +8,7 @@ pub mod local;
 pub mod logs;
 pub mod replicas;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use async_trait::async_trait;
@@ -21,6 +21,7 @@ use crate::error::Result;
 use crate::model::ids::{ConfigKey, Namespace, RepositoryName};
 pub use crate::model::pod::references::Objects;
 use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, PodResult, ReplicaSet};
+use crate::model::selector::selects;
 use crate::model::time::Timestamp;
 use crate::model::wanted::Backend;
 
@@ -147,10 +148,50 @@ pub struct ServiceSpec {
     /// ready pods get the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<Backend>,
+    /// What it was before it changed, for the pods of versions whose places others are still to take.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierService>,
+}
+
+/// What a service was for the pods of a version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierService {
+    /// The deployment config.
+    pub config: ConfigKey,
+    /// Its version.
+    pub version: u32,
+    /// The ports.
+    pub ports: Vec<ServicePort>,
+    /// The labels of the pods behind it.
+    pub selector: BTreeMap<String, String>,
+}
+
+impl ServiceSpec {
+    /// Whether it leads to a pod with these labels, which is one of a version of a deployment config, or of none.
+    pub fn selects(&self, version: Option<(&ConfigKey, u32)>, labels: &BTreeMap<String, String>) -> bool {
+        selects(self.earlier_of(version).map_or(&self.selector, |earlier| &earlier.selector), labels)
+    }
+
+    /// What it was for the pods of a version, if that is another than what it is.
+    pub fn earlier_of(&self, version: Option<(&ConfigKey, u32)>) -> Option<&EarlierService> {
+        let (config, version) = version?;
+        self.earlier.iter().find(|earlier| (&earlier.config, earlier.version) == (config, version))
+    }
+
+    /// The labels by which it selects any pods.
+    pub fn selectors(&self) -> impl Iterator<Item = &BTreeMap<String, String>> {
+        std::iter::once(&self.selector).chain(self.earlier.iter().map(|earlier| &earlier.selector))
+    }
+
+    /// The ports on which it listens, for pods of any version.
+    pub fn port_numbers(&self) -> BTreeSet<u16> {
+        let ports = self.ports.iter().chain(self.earlier.iter().flat_map(|earlier| &earlier.ports));
+        ports.map(|port| port.port).collect()
+    }
 }
 
 /// One port of a service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ServicePort {
     /// Its name, if there are several.
     pub name: Option<String>,

@@ -68,6 +68,8 @@ pub struct PretendedRuntime {
 #[derive(Debug, Default)]
 struct State {
     pods: BTreeMap<PodId, (Pod, ObservedPod)>,
+    /// What pods have read.
+    reads: BTreeMap<PodId, Objects>,
     /// What pods have written.
     results: BTreeMap<PodId, PodResult>,
     newest_life: Option<Incarnation>,
@@ -168,6 +170,13 @@ impl PretendedRuntime {
     pub fn pods(&self) -> Vec<ObservedPod> {
         let state = self.state();
         state.pods.values().map(|(_, seen)| state.seen_by(self.life.as_ref(), seen)).collect()
+    }
+
+    /// What the pods that live have read when they started.
+    pub fn reads(&self) -> Vec<(PodId, Objects)> {
+        let lives = |pod: &PodId| self.pods().iter().any(|seen| seen.id == *pod && seen.lives());
+        let reads = self.state().reads.clone();
+        reads.into_iter().filter(|(pod, read)| !read.is_empty() && lives(pod)).collect()
     }
 
     /// A pod dies as when the machine or its supervisor does.
@@ -362,6 +371,7 @@ impl Runtime for PretendedRuntime {
             phase,
         };
         state.deeds.push(Deed::Started(pod.id.clone()));
+        state.reads.insert(pod.id.clone(), objects.clone());
         state.lives.insert(pod.id.clone(), (self.life.clone(), None));
         state.pods.insert(pod.id.clone(), (pod.clone(), seen));
         drop(state);

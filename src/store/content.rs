@@ -130,11 +130,13 @@ impl Refers for ConfigState {
 
 impl Refers for ObjectState {
     fn contents(&self) -> Vec<&dyn Content> {
-        vec![&self.object]
+        let earlier = self.earlier.iter().map(|earlier| &earlier.object);
+        [&self.object].into_iter().chain(earlier).map(|object| object as &dyn Content).collect()
     }
 
     fn contents_mut(&mut self) -> Vec<&mut dyn Content> {
-        vec![&mut self.object]
+        let earlier = self.earlier.iter_mut().map(|earlier| &mut earlier.object);
+        [&mut self.object].into_iter().chain(earlier).map(|object| object as &mut dyn Content).collect()
     }
 }
 

@@ -1,6 +1,5 @@
 //! Tags that an image stream has looked up: what the registry says comes into the store, and the head is planned again.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use launchway::clock::{SystemClock, Ulids};
@@ -33,17 +32,8 @@ fn stream(image: &str) -> ObjectState {
         digest: digest::of(&content),
         content: content.into(),
     };
-    ObjectState {
-        project: "shop".into(),
-        stage: "live".into(),
-        destination: Destination::kubernetes("shop-live".into()),
-        repository: "shop".into(),
-        object: Arc::new(object),
-        planned_at: None,
-        inherited: None,
-        tagged: BTreeMap::new(),
-        kept_by: Default::default(),
-    }
+    let destination = Destination::kubernetes("shop-live".into());
+    ObjectState::new(("shop".into(), "live".into()), destination, "shop".into(), Arc::new(object))
 }
 
 #[tokio::test]

@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use launchway::model::pod::Scalar;
 use launchway::model::wanted::Backend;
+use launchway::runtime::EarlierService;
 
-use crate::support::{Answer, Client, Load, Pod, World, config, eventually, get};
+use crate::support::{Answer, Client, Load, Pod, World, config, eventually, get, unused_port};
 
 fn answer(status: u16, body: &str) -> Answer {
     Answer { status, body: body.to_owned() }
@@ -53,6 +55,59 @@ fn versions_get_their_shares_whatever_the_number_of_their_pods() {
     spec.backends = vec![];
     world.apply(&spec);
     eventually("every ready pod answers", || answers(8).len() == 2);
+}
+
+#[test]
+fn pods_of_a_version_that_is_still_to_be_replaced_are_led_to_as_before() {
+    let world = World::new();
+    let (mut spec, address) = world.web();
+    let pods = [world.pod("web-1"), world.pod("web-2")];
+    pods.iter().for_each(Pod::make_ready);
+    world.select(&pods.each_ref());
+    let answers = |address: SocketAddr| {
+        let mut client = Client::connect(address).unwrap();
+        (0..8).filter_map(|_| Some(client.get("/").ok()?.body)).collect::<BTreeSet<String>>()
+    };
+    let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+    assert_eq!(answers(address), named(&["web-1", "web-2"]));
+
+    let (config, before) = (config("web"), spec.clone());
+    spec.earlier = vec![EarlierService { config, version: 1, ports: before.ports, selector: before.selector }];
+    spec.selector = BTreeMap::from([("new".to_owned(), "yes".to_owned())]);
+    world.apply(&spec);
+    eventually("it leads to none of another version", || answers(address) == named(&["web-1"]));
+    assert_eq!(world.listed("web").ready, 1);
+    world.comes(&pods[0]);
+    assert_eq!(answers(address), named(&["web-1"]), "as each pod is told of");
+
+    spec.selector = BTreeMap::from([("x".to_owned(), "y".to_owned())]);
+    spec.ports[0].target_port = Scalar::Text("nowhere".into());
+    world.apply(&spec);
+    eventually("each leads on to its port", || answers(address) == named(&["web-1"]));
+    spec.earlier.clear();
+    spec.ports[0].target_port = Scalar::Text("http".into());
+    world.apply(&spec);
+    eventually("it leads to all that it selects", || answers(address) == named(&["web-1", "web-2"]));
+}
+
+#[test]
+fn a_port_that_a_service_had_stays_open_for_those_of_before() {
+    let world = World::new();
+    let (mut spec, address) = world.web();
+    let pods = [world.pod("web-1"), world.pod("web-2")];
+    pods.iter().for_each(Pod::make_ready);
+    world.select(&pods.each_ref());
+    let (config, before) = (config("web"), spec.clone());
+    spec.earlier = vec![EarlierService { config, version: 1, ports: before.ports, selector: before.selector }];
+    spec.ports[0].port = unused_port();
+    let now = SocketAddr::new(address.ip(), spec.ports[0].port);
+    world.apply(&spec);
+    eventually("the new port leads to the new pods", || get(now, "/").is_ok_and(|answer| answer.body == "web-2"));
+    assert_eq!(get(address, "/").unwrap().body, "web-1");
+    spec.earlier.clear();
+    world.apply(&spec);
+    eventually("the old port is closed", || get(address, "/").is_err());
+    assert!(get(now, "/").is_ok());
 }
 
 #[test]

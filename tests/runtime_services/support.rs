@@ -182,6 +182,7 @@ pub(crate) fn spec(name: &str, ports: &[u16]) -> ServiceSpec {
         selector: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
         external: vec![],
         backends: vec![],
+        earlier: vec![],
     }
 }
 

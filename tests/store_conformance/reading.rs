@@ -9,7 +9,7 @@ use launchway::model::outcome::Outcome;
 use launchway::model::plan::{ServicePlan, StagePlan};
 use launchway::model::run::{Run, SequenceRun};
 use launchway::model::slot::{Delivered, PassedKey, PassedState, SlotState};
-use launchway::model::state::{RepositoryState, RevisionResult, RevisionState};
+use launchway::model::state::{Earlier, RepositoryState, RevisionResult, RevisionState};
 use launchway::model::unique_name::{NameOwner, UniqueName};
 use launchway::model::webhook_call::{CallResult, WebhookCall, WebhookCalls};
 use launchway::store::{CommitError, RunFilter, Transaction, Versioned, Write};
@@ -247,6 +247,8 @@ pub(crate) async fn applied_content_is_listed_without_records(backend: &dyn Back
     // What is only kept is declared by nobody, so that declaring it again differs.
     let mut kept = object_state("dev", object(other.clone(), "import", "sha256:2"));
     kept.kept_by.insert("web".to_owned());
+    let object = object(other.clone(), "import", "sha256:1");
+    kept.earlier.push(Earlier { config: "web".to_owned(), version: 1, by: "s1".into(), object });
     commit(&*store, [put_object(1, kept.clone())]).await;
     assert_eq!(store.applied(&"shop".into(), &"dev".into()).await.unwrap()[1].digest.as_str(), "");
     let key = kept.object.key.clone();

@@ -129,17 +129,8 @@ pub(crate) fn attempt(outcome: Option<Outcome>) -> Attempt {
 }
 
 pub(crate) fn object_state(stage: &str, object: Arc<Object>) -> ObjectState {
-    ObjectState {
-        project: "shop".into(),
-        stage: stage.into(),
-        destination: Destination::local("shop-dev".into()),
-        repository: "shop".into(),
-        object,
-        planned_at: None,
-        inherited: None,
-        tagged: std::collections::BTreeMap::new(),
-        kept_by: std::collections::BTreeSet::new(),
-    }
+    let destination = Destination::local("shop-dev".into());
+    ObjectState::new(("shop".into(), stage.into()), destination, "shop".into(), object)
 }
 
 pub(crate) fn repository_state() -> RepositoryState {

@@ -177,17 +177,9 @@ mod tests {
             let (image, instead_of, by) = (image.to_owned(), Some(from.clone()), "another".to_owned());
             ("t".to_owned(), Tagged { image, instead_of, by, at: NOW, imported: None, handed })
         };
-        ObjectState {
-            project: "shop".into(),
-            stage: "dev".into(),
-            destination: Destination::local("shop-dev".into()),
-            repository: "repo".into(),
-            object: object.into(),
-            planned_at: None,
-            inherited: None,
-            tagged: tagged.map(given).into_iter().collect(),
-            kept_by: Default::default(),
-        }
+        let destination = Destination::local("shop-dev".into());
+        let state = ObjectState::new(("shop".into(), "dev".into()), destination, "repo".into(), object.into());
+        ObjectState { tagged: tagged.map(given).into_iter().collect(), ..state }
     }
 
     /// A version that follows the tag, and has an image of it.

@@ -6,22 +6,21 @@ use crate::engine::deployment::observed::Observed;
 use crate::engine::deployment::serve;
 use crate::model::ids::ConfigKey;
 use crate::model::pod::ObservedPod;
-use crate::model::selector::{Labels, selects};
 use crate::model::time::Timestamp;
 use crate::model::wanted::{Backend, Wanted};
 
 /// The weight of all versions of a deployment config together.
 const WHOLE: u32 = 1000;
 
-/// The versions that a selector selects among `pods`, with their weights; none if every ready pod is to get the same.
+/// The versions that a service leads to among `pods`, with their weights; none if every ready pod is to get the same.
 /// `sharing` are the deployment configs whose versions share the traffic.
 pub fn backends(
-    selector: &Labels,
+    leads_to: impl Fn(&ObservedPod) -> bool,
     pods: &[ObservedPod],
     sharing: &BTreeMap<ConfigKey, Wanted>,
     now: Timestamp,
 ) -> Vec<Backend> {
-    let selected: Vec<&ObservedPod> = pods.iter().filter(|pod| pod.lives() && selects(selector, &pod.labels)).collect();
+    let selected: Vec<&ObservedPod> = pods.iter().filter(|pod| pod.lives() && leads_to(pod)).collect();
     let mut configs: BTreeMap<&ConfigKey, BTreeMap<u32, u32>> = BTreeMap::new();
     for (config, version) in selected.iter().filter_map(|pod| pod.version()) {
         *configs.entry(config).or_default().entry(version).or_default() += 1;
@@ -59,6 +58,7 @@ mod tests {
     use super::*;
     use crate::model::ids::{Namespace, PodName};
     use crate::model::pod::{Origin, PodId, PodOwner, PodPhase};
+    use crate::model::selector::selects;
     use crate::model::wanted::{Portion, Target};
 
     fn config(name: &str) -> ConfigKey {
@@ -87,7 +87,7 @@ mod tests {
 
     fn weights(pods: &[ObservedPod], sharing: &BTreeMap<ConfigKey, Wanted>) -> Vec<(String, u32, u32)> {
         let selector = BTreeMap::from([("tier".to_owned(), "front".to_owned())]);
-        let backends = backends(&selector, pods, sharing, Timestamp(0));
+        let backends = backends(|pod| selects(&selector, &pod.labels), pods, sharing, Timestamp(0));
         backends.into_iter().map(|it| (it.config.name, it.version, it.weight)).collect()
     }
 
@@ -97,7 +97,7 @@ mod tests {
         let sharing = BTreeMap::from([(config("web"), canary())]);
         assert_eq!(weights(&pods, &sharing), [("web".into(), 1, 900), ("web".into(), 2, 100)]);
         assert!(weights(&pods, &BTreeMap::new()).is_empty(), "nobody has a share");
-        assert!(backends(&BTreeMap::new(), &pods, &sharing, Timestamp(0)).is_empty(), "nothing is selected");
+        assert!(backends(|_| false, &pods, &sharing, Timestamp(0)).is_empty(), "nothing is selected");
     }
 
     #[test]

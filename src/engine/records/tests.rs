@@ -117,17 +117,7 @@ fn all() -> Records {
     let of = PassedKey { service: service("dev"), content: "sha256:1".into() };
     let place = ObjectPlace { project: "shop".into(), stage: "dev".into(), key: object("a").key.clone() };
     let destination = Destination::local("shop-dev".into());
-    let other = ObjectState {
-        project: "shop".into(),
-        stage: "dev".into(),
-        destination,
-        repository: "repo".into(),
-        object: object("a"),
-        planned_at: None,
-        inherited: None,
-        tagged: std::collections::BTreeMap::new(),
-        kept_by: std::collections::BTreeSet::new(),
-    };
+    let other = ObjectState::new(("shop".into(), "dev".into()), destination, "repo".into(), object("a"));
     let name = UniqueName::Project("shop".into());
     let owner = NameOwner { name: name.clone(), repository: "repo".into(), project: "shop".into(), stage: None };
     records.runs.read("s1".into(), stored(sequence(&delivery("s1", "a"))));

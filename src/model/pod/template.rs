@@ -211,7 +211,7 @@ impl Resources {
 }
 
 /// A number or a text, as Kubernetes' `IntOrString` and quantities allow.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Scalar {
     /// A whole number.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::model::deployment_config::ImageReference;
-use crate::model::ids::{Destination, Digest, ProjectName, RepositoryName, StageName};
+use crate::model::ids::{Destination, Digest, ProjectName, RepositoryName, RunId, StageName};
 use crate::model::object::{Kind, Object};
 use crate::model::selector::{Labels, selects};
+use crate::model::state::Version;
 use crate::model::time::Timestamp;
 
 /// Any other object as applied.
@@ -36,6 +37,22 @@ pub struct ObjectState {
     /// The deployment configs that keep it although files declare it no longer: it goes with the last of them that needs it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub kept_by: BTreeSet<String>,
+    /// What it was before it changed, for versions that run while another is to take their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Earlier>,
+}
+
+/// What an object was for a version that runs, before it changed for the one that is to take its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Earlier {
+    /// The deployment config, in the object's stage.
+    pub config: String,
+    /// Its version.
+    pub version: u32,
+    /// The sequence that changed the object: while it is open, what it declares of the deployment config may still come.
+    pub by: RunId,
+    /// What the object was.
+    pub object: Arc<Object>,
 }
 
 /// An image that a tag was given beside the files, until they say something else of that tag.
@@ -78,6 +95,27 @@ pub struct Imported {
 }
 
 impl ObjectState {
+    /// One that was declared now.
+    pub fn new(
+        (project, stage): (ProjectName, StageName),
+        destination: Destination,
+        repository: RepositoryName,
+        object: Arc<Object>,
+    ) -> Self {
+        Self {
+            project,
+            stage,
+            destination,
+            repository,
+            object,
+            planned_at: None,
+            inherited: None,
+            tagged: BTreeMap::new(),
+            kept_by: BTreeSet::new(),
+            earlier: Vec::new(),
+        }
+    }
+
     /// Whether files declare it no longer.
     pub fn is_kept(&self) -> bool {
         !self.kept_by.is_empty()
@@ -88,10 +126,17 @@ impl ObjectState {
         if self.is_kept() { Digest::new("") } else { self.object.digest.clone() }
     }
 
-    /// Whether it is a `Service` that leads to pods with these labels.
-    pub fn selects(&self, labels: &Labels) -> bool {
-        let selector = self.object.content.at("/spec/selector");
+    /// What it is for a version of a deployment config in its stage.
+    pub fn of_version(&self, config: &str, version: u32) -> &Arc<Object> {
+        let earlier = self.earlier.iter().find(|it| (&*it.config, it.version) == (config, version));
+        earlier.map_or(&self.object, |earlier| &earlier.object)
+    }
+
+    /// Whether it is a `Service` that leads to the pods of a version.
+    pub fn leads_to(&self, version: &Version) -> bool {
+        let selector = self.of_version(&version.object.key.name, version.number).content.at("/spec/selector");
         let selector: Option<Labels> = selector.and_then(|it| serde_json::from_value(it).ok());
-        self.object.key.kind == Kind::Service && selector.is_some_and(|selector| selects(&selector, labels))
+        self.object.key.kind == Kind::Service
+            && selector.is_some_and(|selector| selects(&selector, &version.pod_labels()))
     }
 }

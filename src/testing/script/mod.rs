@@ -365,6 +365,7 @@ impl Play<'_> {
             ["holds"] => store.holds().await?.whole()?.iter().map(show::hold).collect(),
             ["environments"] => self.shown_environments().await?,
             ["proposals"] => self.proposals().await?,
+            ["reads"] => self.world.runtime.reads().iter().map(show::read).collect(),
             ["traffic"] => self.world.runtime.services().iter().map(show::traffic).collect(),
             ["plan"] => show::plan(&self.world.plan_again(&self.declared.project()?).await?),
             ["statuses", push] => self.world.statuses(number(push)?).await?,

@@ -3,11 +3,13 @@
 use crate::model::hold::Hold;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Difference, Plan};
-use crate::model::pod::ObservedPod;
+use crate::model::pod::references::Objects;
+use crate::model::pod::{ObservedPod, PodId};
 use crate::model::run::{Run, SequenceState};
+use crate::model::selector::Labels;
 use crate::model::state::{ConfigState, ObjectState};
 use crate::model::wanted::{Backend, Pace};
-use crate::runtime::ServiceSpec;
+use crate::runtime::{EarlierService, ServiceSpec};
 use crate::simulation::runtime::Deed;
 
 /// `dev/web: deploy DeploymentConfig/web (config change) image: "a" -> "b"`; one line if there is nothing.
@@ -55,12 +57,25 @@ pub(super) fn pod(pod: &ObservedPod) -> String {
     format!("{} {}", pod.id, pod.phase.as_str())
 }
 
-/// `web: #1 900, #2 100`, or `web: alike`.
+/// `shop-dev/web-1-0: ConfigMap/colors {"c":"red"}`.
+pub(super) fn read((pod, objects): &(PodId, Objects)) -> String {
+    let read: Vec<String> = objects.iter().map(|(key, content)| format!("{key} {}", content["data"])).collect();
+    format!("{pod}: {}", read.join(", "))
+}
+
+/// `web: #1 900, #2 100`, or `web: alike`; with what it selects for versions of before it changed.
 pub(super) fn traffic(service: &ServiceSpec) -> String {
     let part = |backend: &Backend| format!("#{} {}", backend.version, backend.weight);
     let parts: Vec<String> = service.backends.iter().map(part).collect();
     let parts = if parts.is_empty() { "alike".to_owned() } else { parts.join(", ") };
-    format!("{}/{}: {parts}", service.namespace, service.name)
+    let selected =
+        |labels: &Labels| labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ");
+    let earlier = |it: &EarlierService| {
+        let ports: Vec<String> = it.ports.iter().map(|port| port.port.to_string()).collect();
+        format!(", for {} #{} {} on {}", it.config.name, it.version, selected(&it.selector), ports.join(" "))
+    };
+    let earlier: String = service.earlier.iter().map(earlier).collect();
+    format!("{}/{}: {parts}{earlier}", service.namespace, service.name)
 }
 
 pub(super) fn config(state: &ConfigState) -> String {
@@ -81,10 +96,11 @@ pub(super) fn config(state: &ConfigState) -> String {
     format!("{place}: serves {serving}{}, wants {wanted} ({pace}){removed}", attempted.unwrap_or_default())
 }
 
-/// `dev/ConfigMap/colors, kept by web`.
+/// `dev/ConfigMap/colors, kept by web, another for web #1`.
 pub(super) fn object(state: &ObjectState) -> String {
     let keepers = state.kept_by.iter().map(|name| format!(", kept by {name}"));
-    format!("{}/{}{}", state.stage, state.object.key, keepers.collect::<String>())
+    let earlier = state.earlier.iter().map(|earlier| format!(", another for {} #{}", earlier.config, earlier.version));
+    format!("{}/{}{}", state.stage, state.object.key, keepers.chain(earlier).collect::<String>())
 }
 
 pub(super) fn run(run: &Run) -> String {

@@ -122,17 +122,12 @@ impl Shop {
                 _ => Write::Object(
                     Versioned {
                         version: 0,
-                        value: ObjectState {
-                            project: plan.project.clone(),
-                            stage: stage.stage.clone(),
-                            destination: stage.destination.clone(),
-                            repository: name(),
+                        value: ObjectState::new(
+                            (plan.project.clone(), stage.stage.clone()),
+                            stage.destination.clone(),
+                            name(),
                             object,
-                            planned_at: None,
-                            inherited: None,
-                            tagged: BTreeMap::new(),
-                            kept_by: Default::default(),
-                        },
+                        ),
                     }
                     .shared(),
                 ),

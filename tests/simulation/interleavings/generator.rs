@@ -380,12 +380,13 @@ impl Teller {
         self.say(format!("object Service {name} {leads} service={delivered_with}{stage}"));
     }
 
-    /// What pods read gets another name, perhaps one that it had before.
+    /// What pods read gets another name, perhaps one that it had before, or another content.
     fn map(&mut self) {
         let name = self.one_of(&["red", "blue", "green"]);
         let whose = self.one_of(&[" service=web", " service=web", ""]);
+        let content = self.one_of(&["1", "2", "3"]);
         self.no_maps();
-        self.say(format!("object ConfigMap {name} c=1{whose}"));
+        self.say(format!("object ConfigMap {name} c={content}{whose}"));
         self.say(format!("declare web needs={name}"));
     }
 

@@ -238,18 +238,9 @@ fn what_leads_to_pods_stays_as_it_is_until_this_life_or_its_head_says_the_same()
     let fresh = RepositoryState::new("repo".into(), "/repo.git", "main");
     let unread = RepositoryState { applied: head.clone(), ..fresh };
     let read = RepositoryState { seen: head, ..unread.clone() };
-    let inherited = ObjectState {
-        project: "p".into(),
-        stage: "s".into(),
-        destination: Destination::local("p-s".into()),
-        repository: "repo".into(),
-        object: object("a").into(),
-        planned_at: None,
-        inherited: Some(Timestamp(5)),
-        tagged: BTreeMap::new(),
-        kept_by: Default::default(),
-    };
-    let own = ObjectState { inherited: None, ..inherited.clone() };
+    let destination = Destination::local("p-s".into());
+    let own = ObjectState::new(("p".into(), "s".into()), destination, "repo".into(), object("a").into());
+    let inherited = ObjectState { inherited: Some(Timestamp(5)), ..own.clone() };
     let free = SlotState::free(ServiceKey { project: "p".into(), stage: "s".into(), service: "web".into() });
     let taken = SlotState { holder: Some("run".into()), ..free.clone() };
     let (same, other) = (brings("a", Decision::Update), brings("b", Decision::Update));

@@ -37,7 +37,8 @@ pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) ->
         let again = config_change::held_back(config_change::decide(object, applied.as_ref()), came_round);
         return controllers::bring(records, &config, again);
     }
-    Ok(object_change(object, records.objects.get(&place(service, change))?))
+    let again = object_change(object, records.objects.get(&place(service, change))?);
+    Ok(Change { needed_by: change.needed_by.clone(), ..again })
 }
 
 /// A deployment config as its file declares it, but for a pause that a person has lifted since.

@@ -1,4 +1,4 @@
-//! What files declare no longer stays as long as something runs with it.
+//! What files declare no longer stays as long as something runs with it, and what they declare otherwise stays what it was for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use crate::manifest::referenced;
 use crate::model::ids::ConfigKey;
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{Change, Decision};
-use crate::model::run::SequenceRun;
-use crate::model::state::{Kept, ObjectState, Version};
+use crate::model::run::{Run, SequenceRun};
+use crate::model::state::{ConfigState, Earlier, Kept, ObjectState, Version};
 use crate::model::transaction::ObjectPlace;
 use crate::plan::kept;
 
@@ -17,16 +17,14 @@ use crate::plan::kept;
 pub(super) fn withdraw(records: &mut Records, run: &SequenceRun, change: &Change) -> Result<(), Undecided> {
     let place = place(&run.service, change);
     let Some(object) = records.objects.get(&place)?.cloned() else { return Ok(()) };
-    let own = run.changes().iter().filter(|change| change.key.kind == Kind::DeploymentConfig);
-    let own: BTreeMap<&str, Decision> = own.map(|change| (&*change.key.name, change.decision)).collect();
-    let names: BTreeSet<&str> = own.keys().copied().chain(change.needed_by.iter().map(String::as_str)).collect();
+    let own = brought(run);
     let mut kept_by = BTreeSet::new();
-    for name in names {
+    for name in users(&own, change) {
         let config = run.service.config(name);
         let Some(state) = records.configs.get(&config)? else { continue };
-        let since = state.serving.as_ref().map_or(0, |serving| serving.number);
+        let since = version_that_serves(state);
         // What is delivered with another service may come only now.
-        let comes = own.get(name).map_or(state.declared_on != run.commit, |decision| *decision == Decision::Wait);
+        let comes = own.get(name).map_or(state.declared_on != run.commit, |it| it.decision == Decision::Wait);
         let is_replaced = change.key.kind != Kind::Service || comes || kept::is_to_be_replaced(state);
         if is_replaced && kept::needs(state, &object, since) {
             keep(records, &config, Kept { key: change.key.clone(), since })?;
@@ -41,6 +39,49 @@ pub(super) fn withdraw(records: &mut Records, run: &SequenceRun, change: &Change
         object.kept_by = kept_by;
     }
     Ok(())
+}
+
+/// What an object was for each version that goes on with it although it is declared otherwise now.
+pub(super) fn outlived(records: &mut Records, run: &SequenceRun, change: &Change) -> Result<Vec<Earlier>, Undecided> {
+    let Some(object) = records.objects.get(&place(&run.service, change))?.cloned() else { return Ok(Vec::new()) };
+    let own = brought(run);
+    let before = object.earlier.iter().map(|earlier| &*earlier.config).chain(object.kept_by.iter().map(String::as_str));
+    let names: BTreeSet<&str> = users(&own, change).into_iter().chain(before).collect();
+    let mut earlier = Vec::new();
+    for name in names {
+        let config = run.service.config(name);
+        let Some(state) = records.configs.get(&config)? else { continue };
+        let of_version = |version: &Version| Earlier {
+            config: name.to_owned(),
+            version: version.number,
+            by: run.id.clone(),
+            object: object.of_version(name, version.number).clone(),
+        };
+        let is_other = |it: &Earlier| change.object.as_ref().is_some_and(|object| object.digest != it.object.digest);
+        let found = kept::outlived(state, own.get(name).copied(), &object).map(of_version);
+        let found: Vec<Earlier> = found.filter(is_other).collect();
+        let since = version_that_serves(state);
+        if !found.is_empty() && !state.keeps.iter().any(|kept| kept.key == change.key) {
+            keep(records, &config, Kept { key: change.key.clone(), since })?;
+        }
+        earlier.extend(found);
+    }
+    Ok(earlier)
+}
+
+/// What a sequence brings of deployment configs, by their names.
+fn brought(run: &SequenceRun) -> BTreeMap<&str, &Change> {
+    let configs = run.changes().iter().filter(|change| change.key.kind == Kind::DeploymentConfig);
+    configs.map(|change| (&*change.key.name, change)).collect()
+}
+
+/// The deployment configs that may run with what changes.
+fn users<'a>(own: &BTreeMap<&'a str, &'a Change>, change: &'a Change) -> BTreeSet<&'a str> {
+    own.keys().copied().chain(change.needed_by.iter().map(String::as_str)).collect()
+}
+
+fn version_that_serves(state: &ConfigState) -> u32 {
+    state.serving.as_ref().map_or(0, |serving| serving.number)
 }
 
 fn keep(records: &mut Records, config: &ConfigKey, kept: Kept) -> Result<(), Undecided> {
@@ -64,14 +105,21 @@ pub(in crate::engine) fn settle(records: &mut Records) -> Result<(), Undecided> 
             join(records, &config, key)?;
         }
     }
-    let keepers: Vec<(ConfigKey, Vec<Kept>)> =
-        records.keepers().map(|state| (state.key.clone(), state.keeps.clone())).collect();
-    for (config, keeps) in keepers {
-        for kept in keeps {
+    let delivered: Vec<ConfigKey> = records.ended().flat_map(went_on).collect();
+    let changed = records.keepers().map(|state| state.key.clone());
+    for config in changed.chain(delivered).collect::<BTreeSet<_>>() {
+        let keeps = records.configs.get(&config)?.map(|state| state.keeps.clone());
+        for kept in keeps.unwrap_or_default() {
             release(records, &config, kept)?;
         }
     }
     Ok(())
+}
+
+/// The deployment configs that went on with what a sequence has declared otherwise.
+fn went_on(run: &SequenceRun) -> impl Iterator<Item = ConfigKey> {
+    let changed = run.changes().iter().filter(|change| change.decision != Decision::Delete);
+    changed.flat_map(|change| &change.needed_by).map(|name| run.service.config(name))
 }
 
 fn place_in_stage_of(config: &ConfigKey, key: ObjectKey) -> ObjectPlace {
@@ -90,27 +138,53 @@ fn join(records: &mut Records, config: &ConfigKey, key: ObjectKey) -> Result<(),
     keep(records, config, Kept { key: place.key, since: 0 })
 }
 
+/// What a deployment config needs no longer of an object is kept for it no longer.
 fn release(records: &mut Records, config: &ConfigKey, kept: Kept) -> Result<(), Undecided> {
-    let place = place_in_stage_of(config, kept.key);
-    let object = records.objects.get(&place)?.filter(|object| object.kept_by.contains(&config.name));
+    let place = place_in_stage_of(config, kept.key.clone());
+    let before = records.objects.get(&place)?;
     let state = records.configs.get(config)?;
-    if object.zip(state).is_some_and(|(object, state)| kept::needs(state, object, kept.since)) {
-        return Ok(());
+    let now = match before.zip(state) {
+        Some((object, state)) => Some(without_superfluous(records, object, state, kept.since)?),
+        None => None,
+    };
+    let needs = now.as_ref().is_some_and(|now| keeps(now, config));
+    let now = now.filter(|now| now.is_kept() || !before.is_some_and(ObjectState::is_kept));
+    if now.as_ref() != before {
+        records.objects.put(&place, now)?;
     }
-    let keepers = object.map_or(0, |object| object.kept_by.len());
-    if let Some(state) = records.configs.get_mut(config)? {
-        state.keeps.retain(|known| known.key != place.key);
-    }
-    match keepers {
-        0 => {}
-        1 => records.objects.put(&place, None)?,
-        _ => {
-            if let Some(object) = records.objects.get_mut(&place)? {
-                object.kept_by.remove(&config.name);
-            }
-        }
+    if !needs && let Some(state) = records.configs.get_mut(config)? {
+        state.keeps.retain(|known| known.key != kept.key);
     }
     Ok(())
+}
+
+/// Whether something is kept of an object for a deployment config.
+fn keeps(object: &ObjectState, config: &ConfigKey) -> bool {
+    object.kept_by.contains(&config.name) || object.earlier.iter().any(|earlier| earlier.config == config.name)
+}
+
+/// An object without what a deployment config, which keeps it since version `since` served, needs of it no longer.
+fn without_superfluous(
+    records: &Records,
+    object: &ObjectState,
+    config: &ConfigState,
+    since: u32,
+) -> Result<ObjectState, Undecided> {
+    let mut now = object.clone();
+    if !kept::needs(config, object, since) {
+        now.kept_by.remove(&config.key.name);
+    }
+    let (its, others): (Vec<Earlier>, Vec<Earlier>) =
+        now.earlier.into_iter().partition(|earlier| earlier.config == config.key.name);
+    now.earlier = others;
+    for earlier in its {
+        let by = records.runs.get(&earlier.by)?.and_then(Run::sequence);
+        let is_coming = by.is_some_and(|run| run.ended_at.is_none());
+        if kept::needs_earlier(config, &earlier, is_coming) {
+            now.earlier.push(earlier);
+        }
+    }
+    Ok(now)
 }
 
 #[cfg(test)]
@@ -123,7 +197,7 @@ mod tests {
     use crate::model::ids::Destination;
     use crate::model::object::{Location, Object};
     use crate::model::outcome::Outcome;
-    use crate::model::state::{Beside, ConfigState, Standing};
+    use crate::model::state::{Beside, Standing};
     use crate::model::time::Timestamp;
 
     fn object(kind: Kind, name: &str) -> ObjectState {
@@ -136,17 +210,8 @@ mod tests {
             content: content.into(),
             autoscaled_at: None,
         };
-        ObjectState {
-            project: "shop".into(),
-            stage: "dev".into(),
-            destination: Destination::local("shop-dev".into()),
-            repository: "repo".into(),
-            object: object.into(),
-            planned_at: None,
-            inherited: None,
-            tagged: BTreeMap::new(),
-            kept_by: BTreeSet::new(),
-        }
+        let destination = Destination::local("shop-dev".into());
+        ObjectState::new(("shop".into(), "dev".into()), destination, "repo".into(), object.into())
     }
 
     /// A version whose pods read the ConfigMap `map` and have the label that the `Service` of these tests selects by.
@@ -205,6 +270,56 @@ mod tests {
             let needed = objects.iter().filter(|(kind, name)| kept::needs(&state, &object(kind.clone(), name), 1));
             let needed: Vec<&str> = needed.map(|(_, name)| *name).collect();
             assert_eq!(needed.join(" "), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn what_changes_stays_what_it_was_for_what_is_to_be_replaced_or_stands_beside_it() {
+        let by = delivery("s1", "b");
+        let serves =
+            ConfigState { serving: Some(reading("old", 1)), object: reading("old", 1).object, ..serving(1, "a") };
+        let stands = Beside { version: reading("old", 3), standing: Standing::Part(10) };
+        let failed = attempted(serves.clone(), "b", &by, Some(Outcome::FAIL));
+        let declared = ConfigState { object: reading("new", 2).object, ..serves.clone() };
+        let beside = ConfigState { beside: Some(stands), ..failed.clone() };
+        let brings = |decision, map| {
+            let object = reading(map, 2).object;
+            Change { object: Some(object.clone()), ..Change::of(object.key.clone(), decision) }
+        };
+        let (deploy, same) = (brings(Decision::Deploy, "new"), brings(Decision::None, "old"));
+        let (update, waits) = (brings(Decision::Update, "new"), brings(Decision::Wait, "new"));
+        let cases = [
+            ("nothing comes", &serves, None, "", ""),
+            ("the same comes", &serves, Some(&same), "", ""),
+            ("another one comes", &serves, Some(&deploy), "1", ""),
+            ("another one is only declared", &serves, Some(&update), "1", ""),
+            ("another one waits", &serves, Some(&waits), "", ""),
+            ("another one was only declared", &declared, None, "1", "1"),
+            ("another one has failed", &failed, None, "1", "1"),
+            ("one stands beside it", &beside, None, "1 3", "1 3"),
+            ("it goes", &ConfigState { removed: true, ..failed.clone() }, None, "", ""),
+        ];
+        let numbers = |versions: Vec<u32>| versions.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+        for (case, state, brought, expected, still) in cases {
+            for (kind, name) in [(Kind::ConfigMap, "old"), (Kind::Secret, "key"), (Kind::Service, "front")] {
+                let object = object(kind, name);
+                let outlived = kept::outlived(state, brought, &object).map(|version| version.number).collect();
+                assert_eq!(numbers(outlived), expected, "{case}, {name}");
+            }
+            for (kind, name) in [(Kind::ConfigMap, "other"), (Kind::PersistentVolumeClaim, "data")] {
+                let object = object(kind, name);
+                assert_eq!(kept::outlived(state, brought, &object).count(), 0, "{case}, {name}");
+            }
+            let earlier = |version| {
+                let object = object(Kind::ConfigMap, "old").object;
+                Earlier { config: "web".into(), version, by: "s1".into(), object }
+            };
+            let needed = |is_coming| {
+                let needs = |version: &u32| kept::needs_earlier(state, &earlier(*version), is_coming);
+                numbers([1, 2, 3].into_iter().filter(needs).collect())
+            };
+            assert_eq!(needed(false), still, "{case}, afterwards");
+            assert_eq!(needed(true).contains('1'), !state.removed, "{case}, while it may come");
         }
     }
 }

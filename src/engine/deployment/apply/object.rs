@@ -1,8 +1,8 @@
 //! What a delivery declares beside deployment configs.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::kept;
 use crate::engine::records::{Records, Undecided};
 use crate::manifest::image_trigger::still_tagged;
 use crate::model::ids::ServiceKey;
@@ -22,20 +22,12 @@ pub(super) fn put_object(
     let place = place(&run.service, change);
     let ServiceKey { project, stage, .. } = run.service.clone();
     let (destination, repository, planned_at) = (run.destination.clone(), run.repository.clone(), run.planned_at);
+    let earlier = if object.is_some() { kept::outlived(records, run, change)? } else { Vec::new() };
     let before = records.objects.get(&place)?;
     let state = object.map(|object| {
         let tagged = before.map_or_else(Default::default, |before| still_tagged(&before.tagged, &object));
-        ObjectState {
-            project,
-            stage,
-            destination,
-            repository,
-            object,
-            planned_at,
-            inherited: None,
-            tagged,
-            kept_by: BTreeSet::new(),
-        }
+        let state = ObjectState::new((project, stage), destination, repository, object);
+        ObjectState { planned_at, tagged, earlier, ..state }
     });
     records.objects.put(&place, state)?;
     if change.key.kind == Kind::Endpoints {

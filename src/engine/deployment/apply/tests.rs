@@ -43,17 +43,8 @@ fn map(color: &str) -> Arc<Object> {
 }
 
 fn stored(color: &str) -> ObjectState {
-    ObjectState {
-        project: "shop".into(),
-        stage: "dev".into(),
-        destination: Destination::local("shop-dev".into()),
-        repository: "repo".into(),
-        object: map(color),
-        planned_at: None,
-        inherited: None,
-        tagged: std::collections::BTreeMap::new(),
-        kept_by: std::collections::BTreeSet::new(),
-    }
+    let destination = Destination::local("shop-dev".into());
+    ObjectState::new(("shop".into(), "dev".into()), destination, "repo".into(), map(color))
 }
 
 #[test]

@@ -10,7 +10,6 @@ use super::record::{self, ServiceDir, ServiceRecord, ServicesDir};
 use super::{PodEndpoint, spec};
 use crate::error::{Context, Result};
 use crate::model::ids::Namespace;
-use crate::model::selector;
 use crate::runtime::ServiceSpec;
 
 /// Records by namespace. Those of a namespace are read when they are first asked for, all of them when an address is; they
@@ -84,7 +83,7 @@ impl Records {
 
     /// The services that select one of these pods.
     pub(super) fn selecting(&self, pods: &[&PodEndpoint]) -> Vec<ServiceSpec> {
-        let selects = |spec: &&ServiceSpec| pods.iter().any(|pod| selector::selects(&spec.selector, &pod.labels));
+        let selects = |spec: &&ServiceSpec| pods.iter().any(|pod| spec::leads_to(spec, pod));
         self.candidates(pods).filter(selects).cloned().collect()
     }
 
@@ -97,15 +96,19 @@ impl Records {
     fn insert(&mut self, record: ServiceRecord) {
         let name = record.spec.name.clone();
         self.remove(&name);
-        self.by_label.add(record.spec.selector.iter().take(1), &name);
+        self.by_label.add(first_labels(&record.spec), &name);
         self.by_name.insert(name, record);
     }
 
     fn remove(&mut self, name: &str) -> Option<ServiceRecord> {
         let record = self.by_name.remove(name)?;
-        self.by_label.remove(record.spec.selector.iter().take(1), &record.spec.name);
+        self.by_label.remove(first_labels(&record.spec), &record.spec.name);
         Some(record)
     }
+}
+
+fn first_labels(spec: &ServiceSpec) -> impl Iterator<Item = (&String, &String)> {
+    spec.selectors().flat_map(|selector| selector.iter().take(1))
 }
 
 fn read_records(dir: &ServicesDir, namespace: &Namespace) -> Result<Records> {
@@ -141,8 +144,8 @@ mod tests {
 
     fn record(name: &str, selector: &[(&str, &str)], address: u8) -> ServiceRecord {
         let (namespace, selector) = ("shop-dev".into(), labels(selector));
-        let (ports, external, backends) = Default::default();
-        let spec = ServiceSpec { namespace, name: name.into(), ports, selector, external, backends };
+        let (ports, external, backends, earlier) = Default::default();
+        let spec = ServiceSpec { namespace, name: name.into(), ports, selector, external, backends, earlier };
         ServiceRecord { v: record::VERSION, generation: 1, address: Ipv4Addr::new(127, 128, 0, address), spec }
     }
 

@@ -144,6 +144,7 @@ mod tests {
                 selector: BTreeMap::new(),
                 external: vec![],
                 backends: vec![],
+                earlier: vec![],
             };
             let record = ServiceRecord { v: record::VERSION, generation, address: Ipv4Addr::LOCALHOST, spec };
             let dir = ServicesDir::new(self.root.path()).of(&self.id);

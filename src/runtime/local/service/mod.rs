@@ -79,6 +79,13 @@ pub struct PodEndpoint {
     pub version: Option<(ConfigKey, u32)>,
 }
 
+impl PodEndpoint {
+    /// The deployment config and the version that it is one of the pods of.
+    fn version(&self) -> Option<(&ConfigKey, u32)> {
+        self.version.as_ref().map(|(config, version)| (config, *version))
+    }
+}
+
 /// All services of this machine's runtime. Its calls block for milliseconds, and for a few seconds at worst.
 #[derive(Debug)]
 pub struct Services {

@@ -30,9 +30,9 @@ impl Pods {
         Some(pod)
     }
 
-    /// The pods that a service may select: those with the first label of its selector.
+    /// The pods that a service may select: those with the first label of a selector.
     pub(super) fn candidates(&self, spec: &ServiceSpec) -> impl Iterator<Item = &PodEndpoint> {
-        let names = self.by_label.with_any(spec.selector.iter().take(1));
+        let names = self.by_label.with_any(spec.selectors().flat_map(|selector| selector.iter().take(1)));
         names.into_iter().filter_map(|name| self.by_name.get(name))
     }
 }

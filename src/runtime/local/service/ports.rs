@@ -1,6 +1,6 @@
 //! Which of a service's ports are listened on, and why others are not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 
@@ -25,7 +25,7 @@ pub(super) fn listen(address: Ipv4Addr, port: u16) -> io::Result<TcpListener> {
 /// anywhere is left out: the shim says why.
 pub(super) fn claim(address: Ipv4Addr, spec: &ServiceSpec) -> Option<Ports> {
     let mut claimed = Ports::new();
-    for port in spec.ports.iter().map(|port| port.port) {
+    for port in spec.port_numbers() {
         match listen(address, port) {
             Ok(socket) => drop(claimed.insert(port, socket)),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => return None,
@@ -37,7 +37,7 @@ pub(super) fn claim(address: Ipv4Addr, spec: &ServiceSpec) -> Option<Ports> {
 
 /// Closes and opens sockets until they are what is wanted, those that are given first; returns what stands in the way.
 pub(super) fn follow_ports(open: &mut Ports, mut given: Ports, record: &ServiceRecord) -> Vec<String> {
-    let wanted: BTreeSet<u16> = record.spec.ports.iter().map(|port| port.port).collect();
+    let wanted = record.spec.port_numbers();
     open.retain(|port, _| wanted.contains(port));
     given.retain(|_, socket| address_of(socket) == Some(record.address));
     let mut problems = Vec::new();
@@ -95,6 +95,7 @@ mod tests {
             selector: Default::default(),
             external: vec![],
             backends: vec![],
+            earlier: vec![],
         };
         ServiceRecord { v: super::super::record::VERSION, generation: 1, address: Ipv4Addr::LOCALHOST, spec }
     }

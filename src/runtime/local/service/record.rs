@@ -19,7 +19,7 @@ use crate::model::ids::Namespace;
 use crate::model::pod::Scalar;
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::format;
-use crate::runtime::{ServiceAddress, ServiceSpec};
+use crate::runtime::{ServiceAddress, ServicePort, ServiceSpec};
 
 /// The version of these files that this program writes and reads.
 pub(super) const VERSION: u32 = format::FIRST;
@@ -41,6 +41,13 @@ pub(super) enum Endpoint {
         /// The weight.
         weight: u32,
     },
+    /// One of a version for which the service has other ports.
+    Earlier {
+        /// As it would be else.
+        pod: Box<Endpoint>,
+        /// The ports.
+        ports: Vec<ServicePort>,
+    },
 }
 
 impl Endpoint {
@@ -48,6 +55,16 @@ impl Endpoint {
     pub(super) fn dir(&self) -> &Path {
         match self {
             Self::Equal(dir) | Self::Weighed { dir, .. } => dir,
+            Self::Earlier { pod, .. } => pod.dir(),
+        }
+    }
+
+    /// The version that it shares a weight with, and that weight.
+    pub(super) fn share(&self) -> Option<(&str, u32)> {
+        match self {
+            Self::Equal(_) => None,
+            Self::Weighed { version, weight, .. } => Some((version, *weight)),
+            Self::Earlier { pod, .. } => pod.share(),
         }
     }
 }
@@ -213,8 +230,12 @@ impl ServiceRecord {
     }
 
     /// Where connections to one of the service's ports go in a pod.
-    pub(super) fn target_port(&self, port: u16) -> Option<&Scalar> {
-        self.spec.ports.iter().find(|candidate| candidate.port == port).map(|found| &found.target_port)
+    pub(super) fn target_port<'a>(&'a self, pod: &'a Endpoint, port: u16) -> Option<&'a Scalar> {
+        let ports = match pod {
+            Endpoint::Earlier { ports, .. } => ports,
+            Endpoint::Equal(_) | Endpoint::Weighed { .. } => &self.spec.ports,
+        };
+        ports.iter().find(|candidate| candidate.port == port).map(|found| &found.target_port)
     }
 }
 

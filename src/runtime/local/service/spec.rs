@@ -6,7 +6,6 @@ use super::PodEndpoint;
 use super::record::Endpoint;
 use crate::error::{Failure, Result};
 use crate::model::pod::Scalar;
-use crate::model::selector::selects;
 use crate::runtime::{ServicePort, ServiceSpec};
 
 /// The most ports that a service may have.
@@ -18,13 +17,18 @@ const MAX_NAME: usize = 63;
 pub(super) fn check(spec: &ServiceSpec) -> Result<()> {
     check_name(spec.namespace.as_str())?;
     check_name(&spec.name)?;
-    if spec.ports.len() > MAX_PORTS {
-        return Err(Failure::stalled(format!("service `{}` has more than {MAX_PORTS} ports", spec.name)));
+    let earlier = spec.earlier.iter().map(|earlier| &earlier.ports);
+    std::iter::once(&spec.ports).chain(earlier).try_for_each(|ports| check_ports(&spec.name, ports))
+}
+
+fn check_ports(service: &str, ports: &[ServicePort]) -> Result<()> {
+    if ports.len() > MAX_PORTS {
+        return Err(Failure::stalled(format!("service `{service}` has more than {MAX_PORTS} ports")));
     }
-    spec.ports.iter().try_for_each(|port| check_port(&spec.name, port))?;
-    let numbers: BTreeSet<u16> = spec.ports.iter().map(|port| port.port).collect();
-    if numbers.len() < spec.ports.len() {
-        return Err(Failure::stalled(format!("service `{}` has a port twice", spec.name)));
+    ports.iter().try_for_each(|port| check_port(service, port))?;
+    let numbers: BTreeSet<u16> = ports.iter().map(|port| port.port).collect();
+    if numbers.len() < ports.len() {
+        return Err(Failure::stalled(format!("service `{service}` has a port twice")));
     }
     Ok(())
 }
@@ -57,10 +61,14 @@ fn check_port(service: &str, port: &ServicePort) -> Result<()> {
     Ok(())
 }
 
+/// Whether a service leads to a pod.
+pub(super) fn leads_to(spec: &ServiceSpec, pod: &PodEndpoint) -> bool {
+    spec.selects(pod.version(), &pod.labels)
+}
+
 /// The pods that a service leads to, sorted. Where weights say what versions get, those without one get nothing.
 pub(super) fn select<'a>(spec: &ServiceSpec, pods: impl IntoIterator<Item = &'a PodEndpoint>) -> Vec<Endpoint> {
-    let selected = pods.into_iter().filter(|pod| selects(&spec.selector, &pod.labels));
-    let endpoint = |pod: &PodEndpoint| {
+    let weighed = |pod: &PodEndpoint| {
         if spec.backends.is_empty() {
             return Some(Endpoint::Equal(pod.dir.path().to_owned()));
         }
@@ -69,7 +77,16 @@ pub(super) fn select<'a>(spec: &ServiceSpec, pods: impl IntoIterator<Item = &'a 
         let (dir, version, weight) = (pod.dir.path().to_owned(), format!("{}-{version}", config.name), backend.weight);
         (weight > 0).then_some(Endpoint::Weighed { dir, version, weight })
     };
-    selected.filter_map(endpoint).collect::<BTreeSet<_>>().into_iter().collect()
+    let endpoint = |pod: &PodEndpoint| {
+        let earlier = spec.earlier_of(pod.version()).filter(|earlier| earlier.ports != spec.ports);
+        let endpoint = weighed(pod)?;
+        Some(match earlier {
+            Some(earlier) => Endpoint::Earlier { pod: Box::new(endpoint), ports: earlier.ports.clone() },
+            None => endpoint,
+        })
+    };
+    let selected = pods.into_iter().filter(|pod| leads_to(spec, pod)).filter_map(endpoint);
+    selected.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 #[cfg(test)]
@@ -96,6 +113,7 @@ mod tests {
             selector: labels(selector),
             external: vec![],
             backends: vec![],
+            earlier: vec![],
         }
     }
 

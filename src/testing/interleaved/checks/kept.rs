@@ -1,11 +1,13 @@
 //! What runs finds what it reads once nothing is under way any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::manifest::read_by_pods;
-use crate::model::state::{ConfigState, ObjectState};
+use crate::model::ids::RunId;
+use crate::model::state::{ConfigState, Earlier, ObjectState};
 use crate::model::transaction::ObjectPlace;
 use crate::plan::kept;
+use crate::store::RunFilter;
 use crate::testing::interleaved::checks::rest::At;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
 use crate::testing::interleaved::people::now;
@@ -20,7 +22,10 @@ impl At<'_> {
         let configs: Vec<ConfigState> =
             now(self.store.configs(None, None))?.whole()?.into_iter().map(|it| it.value).collect();
         let found = configs.iter().map(|config| finds(config, &objects)).find(Result::is_err).unwrap_or(Ok(()));
-        let found = found.and_then(|()| objects.values().try_for_each(|object| is_kept_for(object, &configs)));
+        let runs = now(self.store.runs(&RunFilter { open: Some(true), ..RunFilter::default() }))?.whole()?;
+        let open: BTreeSet<RunId> = runs.iter().map(|run| run.value.id().clone()).collect();
+        let is_kept_for = |object| is_kept_for(object, &configs, |run| open.contains(run));
+        let found = found.and_then(|()| objects.values().try_for_each(is_kept_for));
         Ok(found.map_err(|what| Violation::new(Invariant::FindsWhatItReads, what)))
     }
 }
@@ -38,7 +43,7 @@ fn finds(config: &ConfigState, objects: &BTreeMap<ObjectPlace, ObjectState>) -> 
     Ok(())
 }
 
-fn is_kept_for(object: &ObjectState, configs: &[ConfigState]) -> Result<(), String> {
+fn is_kept_for(object: &ObjectState, configs: &[ConfigState], is_open: impl Fn(&RunId) -> bool) -> Result<(), String> {
     let in_stage = |config: &&ConfigState| (&config.key.project, &config.key.stage) == (&object.project, &object.stage);
     let key = &object.object.key;
     for name in &object.kept_by {
@@ -48,6 +53,20 @@ fn is_kept_for(object: &ObjectState, configs: &[ConfigState]) -> Result<(), Stri
         };
         if !keeper.is_some_and(keeps) {
             return Err(format!("{key} of {} is kept by {name}, which does not need it", object.stage));
+        }
+    }
+    for earlier in &object.earlier {
+        let keeper = configs.iter().filter(in_stage).find(|config| config.key.name == earlier.config);
+        let keeps = |config: &ConfigState| {
+            config.keeps.iter().any(|kept| kept.key == *key)
+                && kept::needs_earlier(config, earlier, is_open(&earlier.by))
+        };
+        if !keeper.is_some_and(keeps) {
+            let Earlier { config, version, .. } = earlier;
+            return Err(format!(
+                "{key} of {} is another for {config} #{version}, which does not need that",
+                object.stage
+            ));
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::ids::Namespace;
 use crate::model::object::Kind;
 use crate::model::pod::ObservedPod;
-use crate::model::selector::{Labels, selects};
+use crate::model::selector::Labels;
 use crate::model::state::ObjectState;
 use crate::runtime::ServiceSpec;
 use crate::testing::interleaved::checks::rest::At;
@@ -68,8 +68,8 @@ fn is_recorded(spec: &ServiceSpec, record: Option<&ObjectState>) -> Result<(), S
 
 /// Whether one that shares its traffic among versions has somebody who gets it.
 fn shares(spec: &ServiceSpec, pods: &[ObservedPod]) -> Result<(), String> {
-    let leads_to =
-        |pod: &&ObservedPod| pod.id.namespace == spec.namespace && pod.lives() && selects(&spec.selector, &pod.labels);
+    let is_here = |pod: &ObservedPod| pod.id.namespace == spec.namespace && pod.lives();
+    let leads_to = |pod: &&ObservedPod| is_here(pod) && spec.selects(pod.version(), &pod.labels);
     let gets_some = |pod: &ObservedPod| {
         let backend = spec.backends.iter().find(|it| pod.version() == Some((&it.config, it.version)));
         backend.is_some_and(|it| it.weight > 0)

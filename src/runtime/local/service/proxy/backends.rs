@@ -66,7 +66,7 @@ impl Backends {
     pub(super) fn is_closed(&self, port: u16) -> bool {
         self.folders.catch_up();
         let mut file = self.record_file();
-        file.read().map_or_else(|| file.is_missing(), |record| record.target_port(port).is_none())
+        file.read().map_or_else(|| file.is_missing(), |record| !record.spec.port_numbers().contains(&port))
     }
 
     /// The service's name, for messages.
@@ -77,7 +77,6 @@ impl Backends {
     fn try_lease(&self, port: u16, tried: &[Destination]) -> Option<Lease> {
         self.folders.catch_up();
         let record = self.record()?;
-        let target = record.target_port(port)?;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         if record.spec.selector.is_empty() && !record.spec.external.is_empty() {
             return outside(&record, port, turn, tried);
@@ -85,9 +84,9 @@ impl Backends {
         let (endpoints, pods) = self.pods();
         let load: Vec<usize> = pods.iter().map(|pod| pod.in_flight()).collect();
         let order = by_weight(&endpoints, preference(&load, turn), turn);
-        let candidates = order.into_iter().filter_map(|index| pods.get(index));
-        let untried = candidates.filter(|pod| !tried.iter().any(|it| it.pod.as_deref() == Some(pod.dir())));
-        untried.into_iter().find_map(|pod| pod.lease(target))
+        let candidates = order.into_iter().filter_map(|index| pods.get(index).zip(endpoints.get(index)));
+        let untried = candidates.filter(|(pod, _)| !tried.iter().any(|it| it.pod.as_deref() == Some(pod.dir())));
+        untried.into_iter().find_map(|(pod, endpoint)| pod.lease(record.target_port(endpoint, port)?))
     }
 
     fn record(&self) -> Option<Arc<ServiceRecord>> {
@@ -131,9 +130,7 @@ fn preference(load: &[usize], turn: usize) -> Vec<usize> {
 fn by_weight(endpoints: &[Endpoint], mut order: Vec<usize>, turn: usize) -> Vec<usize> {
     let mut versions: BTreeMap<&str, u32> = BTreeMap::new();
     for endpoint in endpoints {
-        if let Endpoint::Weighed { version, weight, .. } = endpoint {
-            versions.insert(version, *weight);
-        }
+        versions.extend(endpoint.share());
     }
     let total: u64 = versions.values().map(|weight| u64::from(*weight)).sum();
     // Steps of a large prime go through all places, far from each other: versions take turns, and not in blocks.
@@ -144,9 +141,9 @@ fn by_weight(endpoints: &[Endpoint], mut order: Vec<usize>, turn: usize) -> Vec<
         left = before.checked_sub(weight.into());
         left.is_none().then_some(version)
     });
-    let is_chosen = |endpoint: Option<&Endpoint>| match endpoint {
-        Some(Endpoint::Weighed { version, .. }) => Some(version.as_str()) == chosen,
-        Some(Endpoint::Equal(_)) | None => true,
+    let is_chosen = |endpoint: Option<&Endpoint>| match endpoint.and_then(Endpoint::share) {
+        Some((version, _)) => Some(version) == chosen,
+        None => true,
     };
     order.sort_by_key(|index| !is_chosen(endpoints.get(*index)));
     order
