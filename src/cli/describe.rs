@@ -12,7 +12,7 @@ use super::target::{self, ConfigName, Target, config_path};
 use crate::error::Failure;
 use crate::server::view::{
     ConditionView, ConfigDetail, ConfigView, HistoryRow, HookView, ImageTagView, List, PlanView, RevisionView,
-    RunDetail, StepView,
+    RunDetail, RunsWithView, StepView,
 };
 
 /// Show everything about one thing
@@ -131,8 +131,22 @@ fn config_facts(detail: &ConfigDetail) -> String {
         ("Images", images(config)),
         ("Pods", pods),
         ("Serving", serving(config)),
+        ("Runs with", detail.runs_with.iter().map(runs_with).collect::<Vec<_>>().join(", ")),
         ("Status", colored(&config.status)),
     ])
+}
+
+/// `ConfigMap/colors as it was for version 1`.
+fn runs_with(object: &RunsWithView) -> String {
+    let RunsWithView { kind, name, declared, versions } = object;
+    let versions: Vec<String> = versions.iter().map(u32::to_string).collect();
+    let earlier = match versions.as_slice() {
+        [] => String::new(),
+        [version] => format!(" as it was for version {version}"),
+        several => format!(" as it was for versions {}", several.join(" and ")),
+    };
+    let gone = if *declared { "" } else { " (declared no longer)" };
+    format!("{kind}/{name}{earlier}{gone}")
 }
 
 /// What answers, and in which parts.
@@ -297,6 +311,18 @@ pub(super) fn facts(facts: &[(&str, String)]) -> String {
 mod tests {
     use super::*;
     use crate::server::view::TagView;
+
+    #[test]
+    fn what_a_version_runs_with_is_told_as_it_is_declared_now() {
+        let told = |declared, versions: &[u32]| {
+            let (kind, name) = ("ConfigMap".to_owned(), "colors".to_owned());
+            runs_with(&RunsWithView { kind, name, declared, versions: versions.to_vec() })
+        };
+        assert_eq!(told(true, &[1]), "ConfigMap/colors as it was for version 1");
+        assert_eq!(told(true, &[1, 3]), "ConfigMap/colors as it was for versions 1 and 3");
+        assert_eq!(told(false, &[]), "ConfigMap/colors (declared no longer)");
+        assert_eq!(told(false, &[2]), "ConfigMap/colors as it was for version 2 (declared no longer)");
+    }
 
     #[test]
     fn a_hook_is_told_as_upstream_tells_it() {

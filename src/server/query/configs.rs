@@ -86,7 +86,11 @@ impl Query {
                 objects.insert(key, object.object.content.value());
             }
         }
-        Ok(Referred { streams, objects })
+        let mut kept = Vec::new();
+        for key in state.keeps.iter().map(|kept| &kept.key) {
+            kept.extend(self.object_beside(state, key).await?);
+        }
+        Ok(Referred { streams, objects, kept })
     }
 
     async fn object_beside(&self, state: &ConfigState, key: &ObjectKey) -> Result<Option<ObjectState>> {

@@ -16,7 +16,7 @@ use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::object::CONTENT;
 use crate::model::pod::references::Objects;
 use crate::model::run::DeploymentRun;
-use crate::model::state::ConfigState;
+use crate::model::state::{ConfigState, ObjectState};
 use crate::plan::generated;
 
 /// A deployment config with what it declares and how far that is.
@@ -38,6 +38,36 @@ pub struct ConfigDetail {
     /// What of it may not be meant so, each a sentence without a period.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// What stays as it was for versions of it that run, although files declare it otherwise or no longer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs_with: Vec<RunsWithView>,
+}
+
+/// An object that stays as it was for versions that run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunsWithView {
+    /// What it is.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Whether files declare it, which is otherwise then.
+    pub declared: bool,
+    /// The versions for which it is what it was before it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<u32>,
+}
+
+impl RunsWithView {
+    fn new(object: &ObjectState, config: &str) -> Self {
+        let its = object.earlier.iter().filter(|earlier| earlier.config == config);
+        Self {
+            kind: object.object.key.kind.name().to_owned(),
+            name: object.object.key.name.clone(),
+            declared: !object.is_kept(),
+            versions: its.map(|earlier| earlier.version).collect(),
+        }
+    }
 }
 
 /// The pods of a deployment config, counted as upstream's `status` does.
@@ -70,6 +100,8 @@ pub struct Referred {
     pub streams: Streams,
     /// What its pods need.
     pub objects: Objects,
+    /// What stays as it was for versions of it that run.
+    pub kept: Vec<ObjectState>,
 }
 
 impl ConfigDetail {
@@ -89,7 +121,9 @@ impl ConfigDetail {
         let pods = observed.map(|observed| PodCounts::new(state, &spec, observed));
         // A replication controller has the hooks of what deploys it.
         let hooks = if config.deployed_by.is_some() { Vec::new() } else { HookView::all(&spec.strategy) };
-        Self { config, hooks, conditions: [available].into_iter().chain(progressing).collect(), pods, warnings }
+        let conditions = [available].into_iter().chain(progressing).collect();
+        let runs_with = referred.kept.iter().map(|object| RunsWithView::new(object, &state.key.name)).collect();
+        Self { config, hooks, conditions, pods, warnings, runs_with }
     }
 }
 

@@ -25,7 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use condition::ConditionView;
-pub use config_detail::{ConfigDetail, PodCounts, Referred, VersionDetail};
+pub use config_detail::{ConfigDetail, PodCounts, Referred, RunsWithView, VersionDetail};
 pub use deployer::{ControllerPods, DeployerView, PreviousView, VersionPods};
 pub use deployment::{CauseView, ConfigView, DetailsView, HistoryRow, ImageFromView, ImageTriggerView, ScalingView};
 pub use event::EventView;
