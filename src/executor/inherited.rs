@@ -234,7 +234,20 @@ pub(super) async fn service_may_go(
     }
     let key = ObjectKey { kind: Kind::Service, name: name.to_owned() };
     let holder = holder_of(store, declarations, UniqueName::Namespace(namespace.clone())).await?;
-    Ok(holder.is_some_and(|holder| holder.stage.as_ref().is_some_and(|stage| holder.lets_go(stage, &key))))
+    let Some(holder) = holder.filter(|holder| holder.stage.as_ref().is_some_and(|stage| holder.lets_go(stage, &key)))
+    else {
+        return Ok(false);
+    };
+    // What is down ends with all that leads to it.
+    Ok(holder.repository.down || !leads_to_strangers(runtime, namespace, name).await?)
+}
+
+/// Whether a service leads to what another life of the store has left, and still serves.
+async fn leads_to_strangers(runtime: &dyn Runtime, namespace: &Namespace, name: &str) -> Result<bool> {
+    let Some(spec) = runtime.service_spec(namespace, name).await? else { return Ok(false) };
+    let pods = runtime.observe(namespace).await?;
+    let mut left = pods.iter().filter(|pod| pod.is_stranger() && pod.lives());
+    Ok(left.any(|pod| spec.selects(pod.version(), &pod.labels)))
 }
 
 async fn holder_of(store: &dyn ReadStore, declarations: &dyn Declarations, name: UniqueName) -> Result<Option<Holder>> {

@@ -186,10 +186,13 @@ fn a_later_stage_serves_on_until_the_stage_before_has_passed_again_what_an_older
 fn a_first_deployment_that_fails_after_a_loss_does_not_deny_what_serves() {
     let world = World::new(&[]);
     world.start();
-    world.deploy(&[("web.yaml", &web("1"))], "success");
+    world.deploy(&[("web.yaml", &web("1")), ("service.yaml", SERVICE)], "success");
     let before = world.pod_in("shop-default/web-1-0", "ready");
     let fails = format!("type: Rolling, rollingParams: {{{}}}", hook("pre", "Abort", "exit 3"));
-    world.deploy(&[("web.yaml", &sleeper("web", &fails, "2"))], "failure");
+    // The service that leads to it is declared no longer by what takes its place.
+    world.deploy(&[("web.yaml", &sleeper("web", &fails, "2")), ("service.yaml", "# none\n")], "failure");
+    let services = || world.json(&["get", "services"])["items"].as_array().map(Vec::len);
+    assert_eq!(services(), Some(1), "kept");
     world.stop();
     lose_store(&world);
     world.start();
@@ -199,6 +202,12 @@ fn a_first_deployment_that_fails_after_a_loss_does_not_deny_what_serves() {
     assert_eq!(world.pod_in("shop-default/web-1-0", "ready"), before, "the same process");
     let told = world.json(&["status"])["statuses"].to_string();
     assert!(told.contains("there is no version to go back to"), "{told}");
+    world.stop();
+    world.start(); // everything is reconciled, and nothing is under way
+    eventually("the daemon answers", || services().is_some());
+    assert_eq!(services(), Some(1), "it leads on to what serves");
+    world.deploy(&[("web.yaml", &web("3"))], "success");
+    eventually("nothing is there any more that it leads to", || services() == Some(0));
 }
 
 #[test]
