@@ -29,6 +29,9 @@ use crate::model::state::{RepositoryState, RevisionResult};
 use crate::report::pull_request::{Said, body, closing, title};
 use crate::source::BranchPush;
 
+/// Among how many revisions the one is looked for that brought what is gone back from.
+const MOST_SEARCHED: u32 = 50;
+
 /// Brings the proposals of watched repositories.
 #[derive(Clone, Debug)]
 pub struct WatchedProposals {
@@ -122,9 +125,11 @@ impl WatchedProposals {
         // What may not be proposed is refused before its files are composed.
         let evaluations = self.evaluated(watcher, state, &head, proposal).await?;
         let commits: Vec<CommitId> = earlier.iter().map(|run| run.commit.clone()).collect();
+        let seen = self.driver.store.outlines(&state.name, MOST_SEARCHED).await?;
+        let seen: Vec<CommitId> = seen.into_iter().map(|revision| revision.commit).collect();
         let composed = {
             let (head, proposal) = (head.clone(), proposal.clone());
-            watcher.watched.ask(READING, move |watched| watched.compose(&head, &proposal, &earlier)).await?
+            watcher.watched.ask(READING, move |watched| watched.compose(&head, &proposal, &earlier, &seen)).await?
         };
         let plan = self.planned(watcher, &composed, proposal).await?;
         let said = Said {

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use crate::control::watched::Watched;
+use crate::engine::rollback::companions::{Step, companions};
 use crate::engine::rollback::files::{self, Edits, Restored};
 use crate::error::{Context, Failure, Result};
-use crate::model::ids::CommitId;
-use crate::model::object::ObjectKey;
+use crate::model::ids::{CommitId, StageName};
+use crate::model::object::{Object, ObjectKey};
 use crate::model::project::Project;
-use crate::model::proposal::Proposal;
+use crate::model::proposal::{Proposal, Proposed};
 use crate::model::run::DeploymentRun;
+use crate::model::state::Version;
 use crate::model::time::Timestamp;
 use crate::report::pull_request;
 use crate::source::{self, Edit, EntryKind, ObjectId, Signature};
@@ -37,20 +39,47 @@ pub(super) struct Composed {
     pub(super) patch: String,
 }
 
+/// An object that comes back, as one of the revisions declares it.
+#[derive(Clone, Debug)]
+struct Returning {
+    stage: StageName,
+    object: Arc<Object>,
+    commit: CommitId,
+}
+
 impl Watched {
-    /// Makes the commit on top of `head` that restores what `earlier` versions were, each of a member of the proposal.
+    /// Makes the commit on top of `head` that restores what `earlier` versions were, each of a member of the proposal, with what they
+    /// run with. `seen` are the revisions that were looked at, newest first.
     ///
     /// # Errors
     /// If more would change than what goes back, or the mirror cannot be read.
-    pub(super) fn compose(&self, head: &CommitId, proposal: &Proposal, earlier: &[DeploymentRun]) -> Result<Composed> {
-        self.try_to_compose(head, proposal, earlier).map_err(|failure| self.mirror.explained(failure))
+    pub(super) fn compose(
+        &self,
+        head: &CommitId,
+        proposal: &Proposal,
+        earlier: &[DeploymentRun],
+        seen: &[CommitId],
+    ) -> Result<Composed> {
+        self.try_to_compose(head, proposal, earlier, seen).map_err(|failure| self.mirror.explained(failure))
     }
 
-    fn try_to_compose(&self, head: &CommitId, proposal: &Proposal, earlier: &[DeploymentRun]) -> Result<Composed> {
+    fn try_to_compose(
+        &self,
+        head: &CommitId,
+        proposal: &Proposal,
+        earlier: &[DeploymentRun],
+        seen: &[CommitId],
+    ) -> Result<Composed> {
         let repository = self.mirror.open()?;
         let declared = self.readable(&repository, head)?;
-        let restored: Vec<Restored<'_>> = earlier.iter().map(|run| restored(run, &declared)).collect();
-        let edits = self.edits(&repository, head, earlier, &restored)?;
+        let mut returning = Vec::new();
+        for (run, member) in earlier.iter().zip(&proposal.members) {
+            let (stage, object, commit) = (run.config.stage.clone(), Arc::clone(&run.object), run.commit.clone());
+            returning.push(Returning { stage, object, commit });
+            returning.extend(self.companions(&repository, run, member, &declared, seen)?);
+        }
+        let restored: Vec<Restored<'_>> = returning.iter().map(|returning| restored(returning, &declared)).collect();
+        let edits = self.edits(&repository, head, &returning, &restored)?;
         if edits.is_empty() {
             return Err(Failure::stalled(format!("{} says already what is to come back", head.short())));
         }
@@ -67,23 +96,84 @@ impl Watched {
         Ok(Composed { commit, project, paths: edits.paths().collect(), patch })
     }
 
+    /// What comes back with a member.
+    fn companions(
+        &self,
+        repository: &source::Repository,
+        run: &DeploymentRun,
+        member: &Proposed,
+        declared: &Project,
+        seen: &[CommitId],
+    ) -> Result<Vec<Returning>> {
+        let stage = &run.config.stage;
+        let Some(was) = self.declared_at(repository, &run.commit)? else { return Ok(Vec::new()) };
+        let step = self.step(repository, member, &run.object.key, seen)?;
+        let (Some(was), Some(head)) = (was.stage(stage), declared.stage(stage)) else { return Ok(Vec::new()) };
+        let between = step
+            .as_ref()
+            .and_then(|(_, before, after)| Some(Step { before: before.stage(stage)?, after: after.stage(stage)? }));
+        let version = Version { number: run.version, commit: run.commit.clone(), object: Arc::clone(&run.object) };
+        let commit_of = |object: &Arc<Object>| match &step {
+            Some((commit, before, _))
+                if before.stage(stage).is_some_and(|it| it.objects.get(&object.key) == Some(object)) =>
+            {
+                commit.clone()
+            }
+            _ => run.commit.clone(),
+        };
+        let found = companions(&version, was, between, head).into_iter();
+        Ok(found.map(|object| Returning { stage: stage.clone(), commit: commit_of(&object), object }).collect())
+    }
+
+    /// The revision before the one that brought what a member goes back from, what that declares, and what this does.
+    fn step(
+        &self,
+        repository: &source::Repository,
+        member: &Proposed,
+        key: &ObjectKey,
+        seen: &[CommitId],
+    ) -> Result<Option<(CommitId, Arc<Project>, Arc<Project>)>> {
+        let is_bad = |project: &Project| {
+            let declared = project.stage(&member.config.stage).and_then(|stage| stage.objects.get(key));
+            declared.is_some_and(|object| object.digest == member.bad)
+        };
+        let mut after = None;
+        for commit in seen {
+            let Some(project) = self.declared_at(repository, commit)? else { continue };
+            match after {
+                _ if is_bad(&project) => after = Some(project),
+                Some(after) => return Ok(Some((commit.clone(), project, after))),
+                None => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a revision declares, if it is there and can be read.
+    fn declared_at(&self, repository: &source::Repository, commit: &CommitId) -> Result<Option<Arc<Project>>> {
+        if !repository.contains(commit)? {
+            return Ok(None);
+        }
+        Ok(self.snapshot_at(repository, commit)?.project().project.clone())
+    }
+
     fn edits(
         &self,
         repository: &source::Repository,
         head: &CommitId,
-        earlier: &[DeploymentRun],
+        returning: &[Returning],
         restored: &[Restored<'_>],
     ) -> Result<Edits> {
         let there = AtCommit { tree: repository.tree(head)?, limit: self.limits.manifest };
         let mut edits = Edits::default();
         restored.iter().try_for_each(|member| edits.add_folders(member, &there))?;
-        for (run, member) in earlier.iter().zip(restored) {
+        for (Returning { commit, .. }, member) in returning.iter().zip(restored) {
             let gone =
-                || Failure::stalled(format!("the revision {} is not in the repository any more", run.commit.short()));
-            if !repository.contains(&run.commit)? {
+                || Failure::stalled(format!("the revision {} is not in the repository any more", commit.short()));
+            if !repository.contains(commit)? {
                 return Err(gone().hint("its history was rewritten: restore the files by hand"));
             }
-            let before = AtCommit { tree: repository.tree(&run.commit)?, limit: self.limits.manifest };
+            let before = AtCommit { tree: repository.tree(commit)?, limit: self.limits.manifest };
             edits.add_file(member, &before, &there)?;
         }
         Ok(edits)
@@ -100,10 +190,9 @@ impl Watched {
     }
 }
 
-fn restored<'a>(run: &'a DeploymentRun, declared: &'a Project) -> Restored<'a> {
-    let key: &ObjectKey = &run.object.key;
-    let now = declared.stage(&run.config.stage).and_then(|stage| stage.objects.get(key)).map(|object| &**object);
-    Restored { stage: &run.config.stage, earlier: &run.object, now }
+fn restored<'a>(Returning { stage, object, .. }: &'a Returning, declared: &'a Project) -> Restored<'a> {
+    let now = declared.stage(stage).and_then(|stage| stage.objects.get(&object.key)).map(|object| &**object);
+    Restored { stage, earlier: object, now }
 }
 
 fn as_edits(edits: &Edits) -> Result<Vec<Edit>> {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::ids::{Digest, ServiceName};
 use super::json::Json;
+use super::selector::{Labels, selects};
 
 /// What an object is; two API versions of the same thing are one kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -208,6 +209,12 @@ impl Object {
             ]);
         }
         labels
+    }
+
+    /// Whether it is a `Service` that leads to pods with these labels.
+    pub fn leads_to(&self, labels: &Labels) -> bool {
+        let selector = self.content.at("/spec/selector").and_then(|it| serde_json::from_value::<Labels>(it).ok());
+        self.key.kind == Kind::Service && selector.is_some_and(|selector| selects(&selector, labels))
     }
 
     /// What people call a deployment config in commands: `dc/web`, or `deploy/web` where it is declared as a `Deployment`.

@@ -86,6 +86,49 @@ fn a_failed_post_hook_proposes_what_ran_before_and_merging_deploys_it() {
 }
 
 #[test]
+fn what_a_version_runs_with_comes_back_with_it() {
+    let world = World::new(&[]);
+    world.start();
+    let map = |name: &str, value: &str| {
+        format!("kind: ConfigMap\napiVersion: v1\nmetadata: {{name: {name}}}\ndata: {{W: '{value}'}} # {value}\n")
+    };
+    let reading = |map: &str, image: &str, hooks: &str| {
+        let reads = format!("envFrom: [{{configMapRef: {{name: {map}}}}}, {{secretRef: {{name: colors}}}}]");
+        declared("web", image, hooks).replace("env: [", &format!("{reads}, env: ["))
+    };
+    let secret = |value: &str| {
+        map("colors", value).replace("kind: ConfigMap", "kind: Secret").replace("\ndata:", "\nstringData:")
+    };
+    // The deployment config and the ConfigMap in one file, of which another part goes on being changed.
+    let one_file = |name: &str, config: &str, note: &str| {
+        format!("{config}---\n{}---\n# {note}\n{}", map(name, "1"), map("other", note))
+    };
+    let good = [
+        ("launchway.yaml", PROJECT.to_owned()),
+        ("web.yaml", one_file("red", &reading("red", "1", ""), "a")),
+        ("secret.yaml", secret("old")),
+    ];
+    let push = |files: &[(&str, String)], expected: &str| {
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, content)| (*path, content.as_str())).collect();
+        world.deploy(&files, expected)
+    };
+    push(&good, "success");
+    let hook = hook("post", "Abort", "exit 3");
+    let bad = [("web.yaml", one_file("blue", &reading("blue", "2", &hook), "b")), ("secret.yaml", secret("new"))];
+    push(&bad, "failure");
+    let branch = "launchway/rollback-web-1";
+    eventually("it is proposed", || state(&world) == "open");
+    let expected = format!("{}---\n{}", one_file("blue", &reading("red", "1", ""), "b"), map("red", "1"));
+    assert_eq!(on(&world, branch, "web.yaml"), expected.trim_end());
+    assert_eq!(on(&world, branch, "secret.yaml"), secret("old").trim_end(), "the same push has changed it");
+    let merged = merge(&world, branch);
+    world.status(&merged, "launchway/default", "success");
+    eventually("what ran before serves", || serving(&world, "web") == 3);
+    let pod = world.tell(&["exec", "dc/web", "--", "sh", "-c", "env"]);
+    assert!(pod.contains("W=old"), "{pod}");
+}
+
+#[test]
 fn with_none_nothing_follows_from_a_failure() {
     let world = World::new(&[]);
     world.start();

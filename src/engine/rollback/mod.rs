@@ -3,8 +3,10 @@
 //! `target` says to which version, `restore` what of it comes back, `start` whether it may and with which runs,
 //! `group` what the end of one part means for the others, and `evaluate` what people should know before and after.
 //!
-//! `propose` has Git say again what ran before instead, as a pull request; `files` says how its files change for that.
+//! `propose` has Git say again what ran before instead, as a pull request; `files` says how its files change for that, and
+//! `companions` what else comes back with it.
 
+pub mod companions;
 pub mod evaluate;
 pub mod files;
 mod group;

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::deployment_config::ImageReference;
 use crate::model::ids::{Destination, Digest, ProjectName, RepositoryName, RunId, StageName};
-use crate::model::object::{Kind, Object};
-use crate::model::selector::{Labels, selects};
+use crate::model::object::Object;
 use crate::model::state::Version;
 use crate::model::time::Timestamp;
 
@@ -134,9 +133,6 @@ impl ObjectState {
 
     /// Whether it is a `Service` that leads to the pods of a version.
     pub fn leads_to(&self, version: &Version) -> bool {
-        let selector = self.of_version(&version.object.key.name, version.number).content.at("/spec/selector");
-        let selector: Option<Labels> = selector.and_then(|it| serde_json::from_value(it).ok());
-        self.object.key.kind == Kind::Service
-            && selector.is_some_and(|selector| selects(&selector, &version.pod_labels()))
+        self.of_version(&version.object.key.name, version.number).leads_to(&version.pod_labels())
     }
 }
