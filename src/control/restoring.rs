@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::control::watched::Watched;
-use crate::engine::rollback::companions::{Step, companions};
+use crate::engine::rollback::companions::{DeclaredBy, Step, companions};
 use crate::engine::rollback::files::{self, Edits, Restored};
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::{CommitId, StageName};
@@ -45,6 +45,16 @@ struct Returning {
     stage: StageName,
     object: Arc<Object>,
     commit: CommitId,
+}
+
+/// How Git came to say what is gone back from.
+struct Came {
+    /// The revision before.
+    commit: CommitId,
+    /// What it declares.
+    before: Arc<Project>,
+    /// What the first one declares that says it.
+    after: Arc<Project>,
 }
 
 impl Watched {
@@ -107,32 +117,30 @@ impl Watched {
     ) -> Result<Vec<Returning>> {
         let stage = &run.config.stage;
         let Some(was) = self.declared_at(repository, &run.commit)? else { return Ok(Vec::new()) };
-        let step = self.step(repository, member, &run.object.key, seen)?;
+        let came = self.came(repository, member, &run.object.key, seen)?;
         let (Some(was), Some(head)) = (was.stage(stage), declared.stage(stage)) else { return Ok(Vec::new()) };
-        let between = step
+        let step = came
             .as_ref()
-            .and_then(|(_, before, after)| Some(Step { before: before.stage(stage)?, after: after.stage(stage)? }));
+            .and_then(|came| Some(Step { before: came.before.stage(stage)?, after: came.after.stage(stage)? }));
         let version = Version { number: run.version, commit: run.commit.clone(), object: Arc::clone(&run.object) };
-        let commit_of = |object: &Arc<Object>| match &step {
-            Some((commit, before, _))
-                if before.stage(stage).is_some_and(|it| it.objects.get(&object.key) == Some(object)) =>
-            {
-                commit.clone()
-            }
-            _ => run.commit.clone(),
+        let returning = |(object, declared_by)| {
+            let commit = match (declared_by, &came) {
+                (DeclaredBy::Before, Some(came)) => came.commit.clone(),
+                _ => run.commit.clone(),
+            };
+            Returning { stage: stage.clone(), object, commit }
         };
-        let found = companions(&version, was, between, head).into_iter();
-        Ok(found.map(|object| Returning { stage: stage.clone(), commit: commit_of(&object), object }).collect())
+        Ok(companions(&version, was, step, head).into_iter().map(returning).collect())
     }
 
-    /// The revision before the one that brought what a member goes back from, what that declares, and what this does.
-    fn step(
+    /// How Git came to say what a member goes back from, if that is among the revisions that were seen.
+    fn came(
         &self,
         repository: &source::Repository,
         member: &Proposed,
         key: &ObjectKey,
         seen: &[CommitId],
-    ) -> Result<Option<(CommitId, Arc<Project>, Arc<Project>)>> {
+    ) -> Result<Option<Came>> {
         let is_bad = |project: &Project| {
             let declared = project.stage(&member.config.stage).and_then(|stage| stage.objects.get(key));
             declared.is_some_and(|object| object.digest == member.bad)
@@ -142,7 +150,7 @@ impl Watched {
             let Some(project) = self.declared_at(repository, commit)? else { continue };
             match after {
                 _ if is_bad(&project) => after = Some(project),
-                Some(after) => return Ok(Some((commit.clone(), project, after))),
+                Some(after) => return Ok(Some(Came { commit: commit.clone(), before: project, after })),
                 None => {}
             }
         }

@@ -19,26 +19,36 @@ pub struct Step<'a> {
     pub after: &'a StageContent,
 }
 
-/// The objects that come back with an earlier version, each as one of these revisions declares it; `was` is the stage at the
-/// version's own revision.
+/// Which revision declares what comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeclaredBy {
+    /// The earlier version's own.
+    Own,
+    /// The one before what is bad came.
+    Before,
+}
+
+/// The objects that come back with an earlier version; `was` is the stage at the version's own revision.
 pub fn companions(
     version: &Version,
     was: &StageContent,
     step: Option<Step<'_>>,
     head: &StageContent,
-) -> Vec<Arc<Object>> {
-    let newest = step.map_or(was, |step| step.before);
-    let keys: BTreeSet<ObjectKey> = [newest, was].into_iter().flat_map(|stage| runs_with(version, stage)).collect();
-    let comes_back = |key: &ObjectKey| match head.objects.get(key) {
-        None => newest.objects.get(key).or_else(|| was.objects.get(key)),
-        Some(now) => {
-            let step = step?;
-            let (before, after) = (step.before.objects.get(key)?, step.after.objects.get(key)?);
-            let is_its = before.digest != after.digest && now.digest == after.digest;
-            (is_its && !is_anothers(key, version, head)).then_some(before)
-        }
+) -> Vec<(Arc<Object>, DeclaredBy)> {
+    let before = step.map(|step| step.before);
+    let keys: BTreeSet<ObjectKey> =
+        before.into_iter().chain([was]).flat_map(|stage| runs_with(version, stage)).collect();
+    let comes_back = |key: &ObjectKey| {
+        let before = before.and_then(|before| before.objects.get(key));
+        let Some(now) = head.objects.get(key) else {
+            let own = || was.objects.get(key).map(|object| (object.clone(), DeclaredBy::Own));
+            return before.map(|object| (object.clone(), DeclaredBy::Before)).or_else(own);
+        };
+        let (before, after) = (before?, step?.after.objects.get(key)?);
+        let is_its = before.digest != after.digest && now.digest == after.digest;
+        (is_its && !is_anothers(key, version, head)).then(|| (before.clone(), DeclaredBy::Before))
     };
-    keys.iter().filter_map(comes_back).cloned().collect()
+    keys.iter().filter_map(comes_back).collect()
 }
 
 /// What a version reads, and what leads to it.
@@ -107,7 +117,7 @@ mod tests {
         let version = Version { number: 1, commit: "c1".into(), object: Arc::new(good.clone()) };
         let front = || service("front", "web", 80);
         let was = stage(&[good.clone(), map("red", "1"), front()]);
-        let before = stage(&[good.clone(), map("red", "2"), front(), map("other", "1"), service("side", "api", 80)]);
+        let before = stage(&[good, map("red", "2"), front(), map("other", "1"), service("side", "api", 80)]);
         let bad = |more: &[Object]| stage(&[&[reading("web", "b", "blue"), map("blue", "1")], more].concat());
         let renamed = bad(&[front(), map("other", "2"), service("side", "api", 81)]);
         let changed = bad(&[map("red", "3"), service("front", "web", 81)]);
@@ -125,7 +135,7 @@ mod tests {
         ];
         for (case, after, head, expected) in cases {
             let step = after.map(|after| Step { before: &before, after });
-            let told = companions(&version, &was, step, head).into_iter().map(|object| {
+            let told = companions(&version, &was, step, head).into_iter().map(|(object, _)| {
                 let value = object.content.at("/data/c").or_else(|| object.content.at("/spec/ports/0/port"));
                 format!("{}={}", object.key, value.map(|value| value.to_string().replace('"', "")).unwrap_or_default())
             });
