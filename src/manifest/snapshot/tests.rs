@@ -661,6 +661,18 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
     let optional = reading.replace("{name: m}", "{name: m, optional: true}");
     let keyed = config("web", "git:web")
         .replace("image:", "env: [{name: A, valueFrom: {configMapKeyRef: {name: m, key: a}}}]\n        image:");
+    let leader = config("all", "git:web").replacen(
+        "\nspec:\n",
+        "\nspec:\n  strategy: {type: Custom, customParams: {command: [a]}}\n",
+        1,
+    );
+    let controller = |name: &str, leader: &str| {
+        let labels = format!("{{name: {name}, labels: {{openshift.io/deployment-config.name: {leader}}}}}");
+        config(name, "git:web")
+            .replace("apps.openshift.io/v1\nkind: DeploymentConfig", "v1\nkind: ReplicationController")
+            .replace(&format!("metadata: {{name: {name}}}"), &format!("metadata: {labels}"))
+            .replace("app: ", "region: ")
+    };
     let tool = reading.replace("envFrom:", "command: [bin/tool]\n        envFrom:");
     let task =
         "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {name: test}\nspec: {image: 'git:web', command: [a]}\n";
@@ -696,6 +708,25 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
             "d/service.yaml",
             vec![SERVICE.into(), SERVICE.replace("app: web", "app: api"), format!("{SERVICE}---\n{map}")],
         ),
+        ("d/all.yaml", vec![leader.clone(), leader.replace("Custom, customParams: {command: [a]}", "Recreate")]),
+        (
+            "d/east.yaml",
+            vec![
+                controller("east", "all"),
+                controller("east", "web"),
+                controller("east", "none"),
+                AUTOSCALER.replace("name: web", "name: all"),
+            ],
+        ),
+        (
+            "d/west.yaml",
+            vec![
+                controller("west", "all"),
+                controller("west", "all").replace("region: west", "region: east"),
+                controller("east", "all"),
+                controller("west", "all").replace("git:web", "git:lib"),
+            ],
+        ),
         ("d/hpa.yaml", vec![AUTOSCALER.into(), AUTOSCALER.replace("name: web}\n  min", "name: api}\n  min")]),
         ("d/app.yaml", vec![TEMPLATE.into(), TEMPLATE.replace("white", "black")]),
         ("d/task.yaml", vec![task.into(), task.replace("a]", "b]")]),
@@ -710,6 +741,22 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
         ("lib/x/main.py", vec!["1".into(), "2".into()]),
         ("README.md", vec!["1".into(), "2".into()]),
     ]
+}
+
+#[test]
+fn histories_are_drawn_from_files_that_go_together() {
+    let possibilities = possibilities();
+    let first = |path: &str| possibilities.iter().find(|(it, _)| *it == path).map(|(_, texts)| texts[0].clone());
+    let mut tree = shop();
+    for path in ["d/all.yaml", "d/east.yaml", "d/west.yaml", "d/web.yaml"] {
+        tree.set(path, first(path).as_deref());
+    }
+    tree.set("deploy/web.yaml", None);
+    let snapshot = tree.read();
+    assert_eq!(messages(&snapshot), [] as [&str; 0]);
+    let project = snapshot.project().project.clone().expect("nothing is wrong");
+    let led = project.stages[0].objects.iter().filter(|object| object.is_led()).count();
+    assert_eq!(led, 2, "both controllers are deployed by what leads them");
 }
 
 fn history() -> impl Strategy<Value = Vec<Vec<(usize, Option<usize>)>>> {
