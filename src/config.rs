@@ -3,6 +3,7 @@
 
 mod fields;
 mod files;
+mod hosts;
 mod parse;
 mod sinks;
 #[cfg(test)]
@@ -90,6 +91,9 @@ pub struct RepositorySettings {
     pub limits: Limits,
     /// Where statuses are written; `None`: guessed from `url` where that is safe.
     pub forge: Option<ForgeSettings>,
+    /// The repositories of the code that it deploys, whose commits get the statuses too; of these only the name, the address and what
+    /// opens the host count.
+    pub code: Vec<RepositorySettings>,
     /// Whether Git notes are written beside a forge's statuses.
     pub notes: bool,
     /// Whether its host's environments show what is deployed.
@@ -261,6 +265,7 @@ impl RepositorySettings {
             history: History::default(),
             limits: Limits::default(),
             forge: None,
+            code: Vec::new(),
             notes: false,
             deployments: false,
             previews: true,

@@ -22,6 +22,7 @@ mod daemon_edges {
     mod bad_input;
     mod by_hand;
     mod checks;
+    mod code;
     mod comments;
     mod custom;
     mod damage;

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::fields::Field;
 use super::files::Holds;
+use super::hosts::{code, credentials, forge, refuse_both, refuse_token_beside_app};
 use super::sinks::sinks;
 use super::{
-    AccessToken, Allowances, CredentialFiles, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, ForgeSettings, History, Limits,
-    RepositorySettings, RetentionSettings, Role, SequenceSettings, Settings,
+    AccessToken, Allowances, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, History, Limits, RepositorySettings,
+    RetentionSettings, Role, SequenceSettings, Settings,
 };
-use crate::forge::github::app::AppSettings;
 use crate::indicators::prometheus::PrometheusSettings;
 use crate::model::host::is_loopback;
 use crate::model::ids::RepositoryName;
@@ -165,7 +165,7 @@ pub(super) fn unique<T>(field: &Field<'_>, values: Vec<T>, name: impl Fn(&T) -> 
     values
 }
 
-const REPOSITORY: [&str; 19] = [
+const REPOSITORY: [&str; 20] = [
     "name",
     "url",
     "branch",
@@ -177,6 +177,7 @@ const REPOSITORY: [&str; 19] = [
     "history",
     "limits",
     "forge",
+    "code",
     "notes",
     "deployments",
     "previews",
@@ -204,6 +205,7 @@ fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
             .unwrap_or_default(),
         limits: limits(&get("limits")),
         forge: forge(&get("forge"), folder),
+        code: code(&get("code"), folder),
         notes: get("notes").flag().unwrap_or(false),
         deployments: get("deployments").flag().unwrap_or(false),
         previews: get("previews").flag().unwrap_or(true),
@@ -266,7 +268,7 @@ fn refuse_vain_commands(field: &Field<'_>, settings: &RepositorySettings) {
 }
 
 /// Only what must not be in any address is refused here; the rest is up to the transports.
-fn address(field: &Field<'_>) -> String {
+pub(super) fn address(field: &Field<'_>) -> String {
     field.required();
     let Some(text) = field.text() else { return String::new() };
     let authority = text.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
@@ -330,27 +332,6 @@ fn absolute(field: &Field<'_>) -> Option<PathBuf> {
         );
     }
     Some(path)
-}
-
-fn credentials(field: &Field<'_>, folder: &Path) -> CredentialFiles {
-    field.known(&["tokenFile", "usernameFile", "passwordFile", "sshKeyFile", "knownHostsFile", "caFile"]);
-    let file = |key, holds| field.field(key).file(folder, holds);
-    let files = CredentialFiles {
-        token: file("tokenFile", Holds::Secret),
-        username: file("usernameFile", Holds::Public),
-        password: file("passwordFile", Holds::Secret),
-        ssh_key: file("sshKeyFile", Holds::Key),
-        known_hosts: file("knownHostsFile", Holds::Public),
-        ca: file("caFile", Holds::Public),
-    };
-    refuse_both(field, files.token.is_some() && files.password.is_some());
-    files
-}
-
-fn refuse_both(field: &Field<'_>, are_both: bool) {
-    if are_both {
-        field.field("passwordFile").error("conflict", "a token and a password exclude each other", "leave one out");
-    }
 }
 
 /// A user name and a password, which belong together.
@@ -429,55 +410,6 @@ fn build_limits(field: &Field<'_>) -> BuildLimits {
         memory: field.field("memory").size().unwrap_or(default.memory),
         processes: field.field("processes").count().unwrap_or(default.processes),
         disk: field.field("disk").size().unwrap_or(default.disk),
-    }
-}
-
-fn forge(field: &Field<'_>, folder: &Path) -> Option<ForgeSettings> {
-    field.known(&["kind", "url", "app"]);
-    let kind = field.field("kind");
-    if !field.is_given() || !kind.required() {
-        return None;
-    }
-    let kind = kind.word(&[
-        ("gitea", ForgeKind::Gitea),
-        ("forgejo", ForgeKind::Gitea),
-        ("gogs", ForgeKind::Gitea),
-        ("github", ForgeKind::Github),
-        ("gitlab", ForgeKind::Gitlab),
-        ("bitbucket", ForgeKind::Bitbucket),
-        ("bitbucket-data-center", ForgeKind::BitbucketDataCenter),
-        ("azure", ForgeKind::Azure),
-        ("none", ForgeKind::None),
-    ])?;
-    let app = app(&field.field("app"), folder);
-    if app.is_some() && kind != ForgeKind::Github {
-        field.field("app").error(
-            "invalid",
-            "only GitHub has Apps",
-            "give `credentials: {tokenFile: …}`, or `kind: github`",
-        );
-    }
-    Some(ForgeSettings { kind, url: http_address(&field.field("url")), app })
-}
-
-/// A GitHub App; nothing, if it is none.
-fn app(field: &Field<'_>, folder: &Path) -> Option<AppSettings> {
-    field.known(&["id", "keyFile"]);
-    if !field.is_given() {
-        return None;
-    }
-    let (id, key_file) = (field.field("id"), field.field("keyFile"));
-    let are_given = [id.required(), key_file.required()];
-    let (id, key_file) = (id.count(), key_file.file(folder, Holds::Key));
-    are_given.iter().all(|given| *given).then_some(())?;
-    Some(AppSettings { id: id?, key_file: key_file? })
-}
-
-/// A token and an App would be two answers to the same question.
-fn refuse_token_beside_app(field: &Field<'_>, settings: &RepositorySettings) {
-    if settings.app().is_some() && settings.credentials.token.is_some() {
-        let message = "a token and a GitHub App exclude each other";
-        field.field("tokenFile").error("conflict", message, "leave one out: the App opens Git over HTTPS too");
     }
 }
 

@@ -231,6 +231,10 @@ fn one_value_at_a_time() {
         (repository("deployments: true"), "deployments are shown on GitHub and GitLab alone"),
         (repository("deployments: true, forge: {kind: gitea}"), "deployments are shown on GitHub and GitLab alone"),
         (repository("deployments: true, forge: {kind: github}"), "deployments on a host need a token"),
+        (repository("code: [{url: 'https://github.com/a/b', credentials: {tokenFile: t}}]"), "`name` is missing"),
+        (repository("code: [{name: app, url: 'https://github.com/a/b'}]"), "statuses on a host need a token"),
+        (repository("code: [{name: app, url: /srv/app.git}]"), "no host is known there that takes statuses"),
+        (repository("code: [{name: app, url: 'https://github.com/a/b', branch: main}]"), "unknown key `branch`"),
         (repository("forge: {kind: github, app: {}}"), "`id` is missing"),
         (repository("forge: {kind: github, app: {id: 1}}"), "`keyFile` is missing"),
         (

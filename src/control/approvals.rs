@@ -12,12 +12,11 @@ use crate::executor::drive::Driver;
 use crate::executor::sync;
 use crate::model::ids::{CommitId, ProjectName, RunId, ServiceKey, StageName};
 use crate::model::run::Run;
+use crate::model::trailer::trailers;
 use crate::source::Said;
 
 /// So many commits of one push are looked at, the newest.
 const MOST_COMMITS: usize = 1000;
-/// So many trailers of one commit.
-const MOST_TRAILERS: usize = 20;
 
 /// What the trailers are called, without regard to case, and whether what waits goes on.
 const TRAILERS: [(&str, bool); 2] = [("launchway-approve", true), ("launchway-reject", false)];
@@ -142,16 +141,13 @@ async fn waiting(driver: &Driver, project: &ProjectName, stage: &StageName) -> R
     Ok(waiting)
 }
 
-/// What a message asks for: trailers are in its last paragraph, and that is not its first.
+/// What a message asks for in its trailers.
 fn asked(message: &str) -> Vec<Asked> {
-    let lines: Vec<&str> = message.trim_end().lines().map(str::trim_end).collect();
-    let Some(end) = lines.iter().rposition(|line| line.is_empty()) else { return Vec::new() };
-    let trailer = |line: &&str| {
-        let (key, of) = line.split_once(':')?;
+    let asked = |(key, of): (&str, &str)| {
         let (_, approve) = TRAILERS.into_iter().find(|(name, _)| key.eq_ignore_ascii_case(name))?;
-        Some(Asked { approve, of: of.trim().to_owned() })
+        Some(Asked { approve, of: of.to_owned() })
     };
-    lines[end..].iter().filter_map(trailer).take(MOST_TRAILERS).collect()
+    trailers(message).filter_map(asked).collect()
 }
 
 #[cfg(test)]
@@ -176,6 +172,5 @@ mod tests {
         ] {
             assert_eq!(asked(message), expected, "{message}");
         }
-        assert_eq!(asked(&format!("Go\n\n{}", "Launchway-Approve: web\n".repeat(50))).len(), MOST_TRAILERS);
     }
 }

@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::config::{History, RepositorySettings, Settings};
 use crate::control::app::Parts;
 use crate::control::aside::{Aside, Hosts};
+use crate::control::code_writer::CodeWriter;
 use crate::control::watched::Watched;
 use crate::control::watcher::{Host, Watcher};
 use crate::control::wiring::MirrorNotes;
@@ -26,6 +27,7 @@ use crate::manifest::Options;
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::seed::Seed;
+use crate::report::code::CodeRepository;
 use crate::secret::{Given, Giver, Secret, SecretSource};
 use crate::source::{Credentials, Limits, Mirror, Remote, RemoteUrl};
 use crate::trigger::debounce::Debounce;
@@ -46,7 +48,9 @@ pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTree
         let statuses = statuses(place.clone(), clock()).await?;
         let of_pulls = pull_statuses(place.clone(), statuses.clone(), clock()).await?;
         let deployments = deployments(shown(place.clone(), repository), clock()).await?;
-        let writers = writers(parts, repository, &watcher.watched, statuses).into_iter().chain(deployments).collect();
+        let code = code(parts, settings, repository, &watcher.watched).await?;
+        let writers = writers(parts, repository, &watcher.watched, statuses).into_iter().chain(deployments);
+        let writers = writers.chain(code).collect();
         parts.reporter.write_with_pulls(&repository.name, writers, of_pulls.clone());
         watcher.host = pull_requests.zip(of_pulls).zip(place).map(|((pull_requests, statuses), (kind, settings))| {
             let HostSettings { repository, app, .. } = settings;
@@ -214,6 +218,29 @@ fn writers(
         writers.push(Arc::new(NotesWriter::new(Arc::new(notes))));
     }
     writers
+}
+
+/// The hosts of the code that a repository deploys.
+async fn code(
+    parts: &Parts,
+    settings: &Settings,
+    repository: &RepositorySettings,
+    watched: &Arc<Watched>,
+) -> Result<Vec<Arc<dyn StatusWriter>>> {
+    let mut writers: Vec<Arc<dyn StatusWriter>> = Vec::new();
+    for code in &repository.code {
+        let clock = || parts.driver.clock.clone();
+        let untold = || {
+            let message =
+                format!("repository `{}`: statuses on the code `{}` need a token", repository.name, code.name);
+            Failure::stalled(message).hint("give `credentials: {tokenFile: …}`")
+        };
+        let host = statuses(hosted(settings, code, clock()).await?, clock()).await?.ok_or_else(untold)?;
+        let (name, url, is_only) = (code.name.to_string(), code.url.clone(), repository.code.len() == 1);
+        let named = CodeRepository { name, url, is_only };
+        writers.push(Arc::new(CodeWriter::new(named, watched.clone(), parts.driver.store.clone(), host)));
+    }
+    Ok(writers)
 }
 
 /// Where a repository's pull requests are opened, if its host has those.

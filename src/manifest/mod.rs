@@ -15,6 +15,7 @@ pub mod task;
 pub mod yaml;
 
 mod autoscaler;
+mod code;
 mod content_trigger;
 mod core;
 mod deployment;

@@ -232,7 +232,10 @@ impl Declarations {
         let of_config = if kind == Kind::DeploymentConfig { &images[..] } else { &[] };
         let programs = program_uses(&content, of_config, findings);
         let follows_content = match kind {
-            Kind::DeploymentConfig => content_trigger::followed(&content, findings),
+            Kind::DeploymentConfig => {
+                super::code::check(&content, findings);
+                content_trigger::followed(&content, findings)
+            }
             _ => Followed::default(),
         };
         let name = text_at(&content, "/metadata/name").to_owned();

@@ -105,6 +105,12 @@ name!(
 const SHORTEST_WORD: usize = 4;
 
 impl CommitId {
+    /// The commit of which a text is the whole id: a part of one could be another's.
+    pub fn whole(text: &str) -> Option<Self> {
+        let is_whole = [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_whole.then(|| Self::new(text.to_ascii_lowercase()))
+    }
+
     /// The first seven digits, as `git log --oneline` shows them.
     pub fn short(&self) -> &str {
         self.0.get(..7).unwrap_or(&self.0)

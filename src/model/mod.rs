@@ -39,6 +39,7 @@ pub mod sink;
 pub mod slot;
 pub mod state;
 pub mod time;
+pub mod trailer;
 pub mod transaction;
 pub mod trial;
 pub mod unique_name;

@@ -9,6 +9,7 @@
 
 pub mod answer;
 pub mod cloud_event;
+pub mod code;
 mod delivery;
 pub mod deployments;
 pub mod environment;

@@ -120,6 +120,11 @@ impl Repository {
         Ok(describe(&self.commit(commit)?))
     }
 
+    /// All of a commit's message.
+    pub fn message(&self, commit: &CommitId) -> Result<String> {
+        Ok(String::from_utf8_lossy(self.commit(commit)?.message_bytes()).into_owned())
+    }
+
     /// At most `limit` commits that lead from `from` (or the beginning) to `to`, newest first.
     pub fn log(&self, from: Option<&CommitId>, to: &CommitId, limit: usize) -> Result<Vec<CommitInfo>> {
         let describe_walk = || format!("cannot read the history of `{}`", to.short());

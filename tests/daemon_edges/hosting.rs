@@ -1,5 +1,6 @@
 //! A small host of Git: pull requests, comments, statuses, and what people may do, in the words of one host or another.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -326,6 +327,14 @@ impl Hosting {
         text.unwrap_or_default()
     }
 
+    /// The states that were written on a commit last, by context.
+    pub(crate) fn statuses(&self, commit: &str) -> BTreeMap<String, String> {
+        let hosted = self.hosted();
+        let of_commit = hosted.statuses.iter().filter(|(of, _)| of == commit).map(|(_, status)| status);
+        let text = |status: &Value, field: &str| status[field].as_str().unwrap_or_default().to_owned();
+        of_commit.map(|status| (text(status, "context"), text(status, "state"))).collect()
+    }
+
     /// State and description of the last status `launchway/plan` of a commit.
     pub(crate) fn plan_status(&self, commit: &str) -> String {
         let hosted = self.hosted();
@@ -349,8 +358,12 @@ fn gitea() -> Router<Shared> {
         .route("/collaborators/{login}/permission", get(permission))
         .route("/commits/{commit}/status", get(async || Json(json!({"statuses": []}))))
         .route("/statuses/{commit}", post(status));
+    let code = Router::new()
+        .route("/commits/{commit}/status", get(async || Json(json!({"statuses": []}))))
+        .route("/statuses/{commit}", post(status));
     Router::new()
         .route("/api/v1/version", get(async || Json(json!({"version": "1.26.4"}))))
+        .nest("/api/v1/repos/moody/app", code)
         .nest("/api/v1/repos/moody/origin", repository)
 }
 

@@ -1,5 +1,6 @@
 //! `launchway repository check`: whether repositories answer, whether their hosts call, and how far pods are kept apart here.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,6 +42,9 @@ struct Checked {
     statuses: Option<Tried>,
     /// Whether its host takes deployments: nothing, if it is not to show any.
     deployments: Option<Tried>,
+    /// Whether the hosts of the code that it deploys take statuses, by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    code: BTreeMap<String, Tried>,
     /// What the daemon that watches it could not write, if it could not, such as to an environment that is protected.
     unwritten: Option<String>,
     /// Whether its host takes pull requests: nothing, if it has none that does.
@@ -88,6 +92,10 @@ pub(super) async fn run(asked: &Asked<'_>, global: &Global, output: &mut Output)
             let clock = Arc::new(SystemClock);
             checked.statuses = tried(repository::try_statuses(settings, repository, clock.clone()).await);
             checked.deployments = tried(repository::try_deployments(settings, repository, clock.clone()).await);
+            for code in &repository.code {
+                let found = tried(repository::try_statuses(settings, code, clock.clone()).await);
+                checked.code.extend(found.map(|found| (code.name.to_string(), found)));
+            }
             let base = &checked.branch;
             checked.pull_requests = tried(repository::try_pull_requests(settings, repository, clock, base).await);
             let registers = asked.register_webhook;
@@ -105,7 +113,8 @@ pub(super) async fn run(asked: &Asked<'_>, global: &Global, output: &mut Output)
     // Whoever wants no pull requests gives no right to open them.
     let has_failed = |checked: &Checked| {
         let webhook = checked.webhook.as_ref().is_some_and(webhook::Found::has_failed);
-        let tried = checked.statuses.iter().chain(&checked.deployments).any(|tried| tried.problem.is_some());
+        let tried = checked.statuses.iter().chain(&checked.deployments).chain(checked.code.values());
+        let tried = tried.into_iter().any(|tried| tried.problem.is_some());
         checked.problem.is_some() || tried || (asked.register_webhook && webhook)
     };
     Ok(if checked.iter().any(has_failed) { Exit::Failed } else { Exit::Good })
@@ -153,6 +162,7 @@ fn check(mut remote: Remote, reach: &Reach) -> Checked {
         problem: failure.map(Failure::one_line),
         hint: failure.and_then(Failure::hint_text).map(str::to_owned),
         statuses: None,
+        code: BTreeMap::new(),
         deployments: None,
         unwritten: None,
         pull_requests: None,
@@ -171,16 +181,17 @@ fn head(remote: &mut Remote) -> Result<CommitId> {
 
 fn human(checked: &Checked) -> String {
     let Checked { url, branch, head, problem, hint, webhook, command, .. } = checked;
-    let tried = [
+    let own = [
         ("statuses", &checked.statuses, "the token may write them"),
         ("deployments", &checked.deployments, "the token may write them"),
         ("pull requests", &checked.pull_requests, "the token may open them"),
     ];
-    let tried = tried.into_iter().filter_map(|(what, tried, good)| {
-        let Tried { problem, hint } = tried.as_ref()?;
+    let own = own.into_iter().filter_map(|(what, tried, good)| Some((what.to_owned(), tried.as_ref()?, good)));
+    let code = |(name, tried)| (format!("statuses on the code `{name}`"), tried, "the token may write them");
+    let tried = own.chain(checked.code.iter().map(code)).map(|(what, Tried { problem, hint }, good)| {
         let hint = hint.iter().map(|hint| format!("  hint: {hint}\n")).collect::<String>();
         let told = problem.as_deref().unwrap_or(good);
-        Some(format!("  {what}: {told}\n{hint}"))
+        format!("  {what}: {told}\n{hint}")
     });
     let webhook = webhook.as_ref().map(|webhook| webhook.human(command));
     let unwritten = checked.unwritten.as_ref().map(|problem| format!("  not written by the daemon: {problem}\n"));

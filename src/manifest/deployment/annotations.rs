@@ -10,6 +10,7 @@ use crate::manifest::pod_template::{CONTAINER_LISTS, items, text_at};
 use crate::manifest::problem::Severity;
 use crate::manifest::shape::nearest;
 use crate::manifest::yaml::{self, Document, Position, push_segment};
+use crate::model::object::CODE;
 
 pub(in crate::manifest) const HOOKS: &str = "launchway.dev/hooks";
 pub(in crate::manifest) const STRATEGY: &str = "launchway.dev/strategy";
@@ -23,7 +24,7 @@ pub(in crate::manifest) const INERT: [&str; 4] = [HOOKS, STRATEGY, TRIGGERS, IMA
 /// Annotations of this prefix are launchway's.
 const OWN: &str = "launchway.dev/";
 /// The annotations of a `Deployment` that are launchway's.
-const KNOWN: [&str; 4] = [HOOKS, STRATEGY, TRIGGERS, content_trigger::ANNOTATION];
+const KNOWN: [&str; 5] = [HOOKS, STRATEGY, TRIGGERS, content_trigger::ANNOTATION, CODE];
 
 /// The annotations' texts, read as documents.
 #[derive(Debug, Default)]
@@ -67,7 +68,7 @@ pub(super) fn take(value: &mut Value, findings: &mut Findings<'_>) -> Annotation
         |name: &str| all.shift_remove(name).and_then(|text| Some((pointer(name), text.as_str()?.to_owned())));
     let [hooks, strategy, triggers, image_triggers] = [HOOKS, STRATEGY, TRIGGERS, IMAGE_TRIGGERS].map(&mut taken);
     for name in all.keys().filter(|name| name.starts_with(OWN)) {
-        if name == content_trigger::ANNOTATION {
+        if [content_trigger::ANNOTATION, CODE].contains(&name.as_str()) {
             continue;
         }
         if let Some(meant) = nearest(name, KNOWN.into_iter()) {
