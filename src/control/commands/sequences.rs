@@ -4,9 +4,12 @@ use crate::control::commands::operator::{Operator, conflict, refuse_bad, said, u
 use crate::control::commands::{Done, Refusal, SequenceCommand, by_hand as asked};
 use crate::engine::by_hand::{self, Meant, Part, Verdict};
 use crate::engine::sequence::incoming::{self, Received};
+use crate::error::Failure;
+use crate::executor::drive::Driver;
 use crate::executor::sync;
 use crate::model::cloud_event::CloudEvent;
 use crate::model::ids::{ProjectName, RunId, ServiceKey};
+use crate::store::RunFilter;
 
 /// Carries out what is told to sequences.
 pub(super) async fn act(operator: &Operator, told: SequenceCommand, by: &str) -> Result<Done, Refusal> {
@@ -73,14 +76,38 @@ async fn abort(operator: &Operator, service: &ServiceKey, by: &str) -> Result<Do
     Ok(Done { runs: vec![run.map_err(conflict)?], ..said(format!("{service} is ending")) })
 }
 
+/// Pauses or resumes what has a context, of which `runs` were open a moment ago.
 async fn pause(operator: &Operator, part: &Part, runs: &[RunId], paused: bool, by: &str) -> Result<Done, Refusal> {
-    let done = operator.driver.decide(|transition| match paused {
+    let (driver, mut runs) = (&operator.driver, runs.to_vec());
+    let is_new = pause_known(driver, part, &runs, paused, by).await.map_err(conflict)?;
+    if paused {
+        // What has begun in between could not meet the pause; what begins from now on does.
+        let begun = open_runs(driver, part).await.map_err(conflict)?.into_iter().filter(|run| !runs.contains(run));
+        let begun: Vec<RunId> = begun.collect();
+        if !begun.is_empty() {
+            pause_known(driver, part, &begun, paused, by).await.map_err(conflict)?;
+            runs.extend(begun);
+        }
+    }
+    let word = if paused { "paused" } else { "resumed" };
+    let message = if is_new { format!("{} {word}", part.context) } else { format!("{} already {word}", part.context) };
+    Ok(Done { runs, context: part.context.clone(), ..said(message) })
+}
+
+async fn pause_known(driver: &Driver, part: &Part, runs: &[RunId], paused: bool, by: &str) -> Result<bool, Failure> {
+    let decided = driver.decide(|transition| match paused {
         true => by_hand::pause_delivery(transition, part, runs, by),
         false => by_hand::resume_delivery(transition, part, runs, by),
     });
-    let (is_new, word) = (done.await.map_err(conflict)?, if paused { "paused" } else { "resumed" });
-    let message = if is_new { format!("{} {word}", part.context) } else { format!("{} already {word}", part.context) };
-    Ok(Done { runs: runs.to_vec(), context: part.context.clone(), ..said(message) })
+    decided.await
+}
+
+/// What of a delivery has not ended by now.
+async fn open_runs(driver: &Driver, part: &Part) -> Result<Vec<RunId>, Failure> {
+    let Part { project, context, stage } = part.clone();
+    let (project, context, sequences, open) = (Some(project), Some(context), Some(true), Some(true));
+    let filter = RunFilter { project, context, stage, sequences, open, ..RunFilter::default() };
+    Ok(driver.store.runs(&filter).await?.found.into_iter().map(|run| run.value.id().clone()).collect())
 }
 
 async fn abort_runs(operator: &Operator, runs: &[RunId], by: &str) -> Result<Done, Refusal> {
