@@ -123,3 +123,48 @@ async fn abort_runs(operator: &Operator, runs: &[RunId], by: &str) -> Result<Don
     };
     Ok(Done { runs: ended, ..said(message) })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::RetentionSettings;
+    use crate::control::housekeeping::Housekeeping;
+    use crate::model::run::Run;
+    use crate::model::shipyard::{Sequence, Shipyard, Stage, Task};
+    use crate::simulation::world::World;
+    use crate::testing::world::project;
+
+    #[tokio::test]
+    async fn what_begins_in_the_moment_of_a_pause_is_paused_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::open(folder.path()).unwrap();
+        let tasks = vec![Task::named("build")];
+        let check = Sequence { name: "check".into(), tasks, ..Sequence::default() };
+        let stages = vec![Stage { name: "dev".into(), sequences: vec![check] }];
+        world.push(&project(Shipyard { name: "shop".into(), stages, ..Shipyard::default() }, &[])).await.unwrap();
+        let mut begun = Vec::new();
+        for service in ["web", "api"] {
+            let data = json!({"project": "shop", "stage": "dev", "service": service});
+            let event = CloudEvent::of("sh.keptn.event.dev.check.triggered", service, data);
+            let event = CloudEvent { source: "ci".into(), shkeptncontext: Some("c1".into()), ..event };
+            begun.extend(world.tell(&event, "ci").await.unwrap().runs);
+        }
+        world.settle().await.unwrap();
+        let (driver, policy) = (world.driver.clone(), RetentionSettings::default());
+        let housekeeping = Housekeeping { driver: driver.clone(), runtime: world.runtime.clone(), policy };
+        let operator = Operator { driver, watchers: Arc::new(BTreeMap::new()), housekeeping };
+        let (project, context) = ("shop".into(), "c1".to_owned());
+        let known = begun[..1].to_vec();
+        let pause = SequenceCommand::Pause { project, context, stage: None, runs: known, paused: true };
+        let done = act(&operator, pause, "ann").await.unwrap();
+        assert_eq!((done.message.as_str(), done.runs.len()), ("c1 paused", 2));
+        let paused = |run: &Run| run.sequence().and_then(|run| run.paused.clone());
+        let paused: Vec<Option<String>> = world.runs().await.unwrap().iter().map(paused).collect();
+        assert_eq!(paused, [Some("ann".to_owned()), Some("ann".to_owned())]);
+    }
+}
