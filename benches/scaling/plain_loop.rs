@@ -47,7 +47,8 @@ pub(crate) fn measure(pods: u32) -> f64 {
     let first = namespaces.next().unwrap().unwrap().path().join("app-0-1-0");
     let record = fs::read_to_string(first.join("pod.json")).unwrap();
     let shim = Path::new(PROGRAM).with_file_name("launchway-shim");
-    let root = folder.path().join("loop");
+    // A pod that does not lie in the state folder that is hidden from it is not started.
+    let root = folder.path().join("state/local/loop");
     fs::create_dir_all(root.join("changes")).unwrap();
     let begin = Instant::now();
     let mut shims = Shims(Vec::new());

@@ -82,6 +82,12 @@ fn awaited(start: &StageStart) -> Option<(StageName, &str)> {
     triggers.iter().filter(|trigger| trigger.selector.holds_when_passed()).find_map(ended)
 }
 
+/// Whether a start waits for the end of a sequence, however that ends.
+pub fn starts_on(start: &StageStart, stage: &StageName, sequence: &str) -> bool {
+    let StageStart::After(triggers) = start else { return false };
+    triggers.iter().filter_map(ended).any(|(of, name)| of == *stage && name == sequence)
+}
+
 /// What has to pass before a stage has its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {

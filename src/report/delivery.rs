@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::ids::{RunId, ServiceName, StageName};
 use crate::model::object::Kind;
 use crate::model::outcome::Outcome;
-use crate::model::plan::{Change, PassedContent, Plan, ServicePlan};
+use crate::model::plan::{Change, PassedContent, Plan, ServicePlan, StageStart};
 use crate::model::run::{DeploymentRun, Run, SequenceRun};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::plan::order;
@@ -130,10 +130,21 @@ impl<'a> Delivery<'a> {
         self.plan.stage(stage)?.service(service)
     }
 
-    /// Whether anything of it goes on.
-    pub(super) fn goes_on(&self) -> bool {
-        let runs = self.sequences.values().map(|(run, _)| run).chain(self.others.values());
-        runs.into_iter().any(|run| run.ended_at.is_none())
+    /// Whether anything goes on that may still bring it to a stage: a delivery, or another sequence on whose end this stage
+    /// starts, or one before it. A remediation that nothing starts on brings nothing anywhere.
+    pub(super) fn goes_on_to(&self, stage: &StageName) -> bool {
+        let stages = self.up_to(stage);
+        let deliveries = self.sequences.values().map(|(run, _)| *run);
+        deliveries.chain(self.starting(&stages)).any(|run| run.ended_at.is_none())
+    }
+
+    /// The runs that count of sequences that deliver nothing, and on whose end one of these stages starts.
+    fn starting<'b>(&'b self, stages: &'b [&StageName]) -> impl Iterator<Item = &'a SequenceRun> + use<'a, 'b> {
+        let starts: Vec<&StageStart> = stages.iter().filter_map(|stage| Some(&self.plan.stage(stage)?.start)).collect();
+        let is_waited_for = move |run: &&SequenceRun| {
+            starts.iter().any(|start| order::starts_on(start, &run.service.stage, run.sequence()))
+        };
+        self.others.values().copied().filter(is_waited_for)
     }
 
     /// The stages in which anything ran.
@@ -203,12 +214,17 @@ impl<'a> Delivery<'a> {
         next.iter().any(|(next, _)| &next.stage == stage)
     }
 
-    /// How often a service's delivery to a stage was attempted, here and in the stages before it, and how often its other
-    /// sequences ran here: where it is declared nowhere, or was not yet, they say what is said of it. It only grows, also if the
+    /// How often a service's delivery to a stage was attempted, here and in the stages before it, and how often other
+    /// sequences ran, here and wherever these stages wait for their end: what has not started waits anew while one of them
+    /// runs, and of what is declared nowhere, or was not yet, they say what is said of it. It only grows, also if the
     /// plan is made again: what an attempt in an earlier stage changes may change what is said here.
     pub(super) fn attempt(&self, stage: &StageName, service: &ServiceName) -> u32 {
-        let runs = self.up_to(stage).into_iter().filter_map(|stage| self.sequences.get(&(stage, service)));
-        let others = self.others(stage, service).map(|run| run.attempt);
+        let stages = self.up_to(stage);
+        let runs = stages.iter().filter_map(|stage| self.sequences.get(&(*stage, service)));
+        let here = self.others(stage, service);
+        let elsewhere =
+            self.starting(&stages).filter(|run| run.service.service == *service && run.service.stage != *stage);
+        let others = here.chain(elsewhere).map(|run| run.attempt);
         self.again + runs.map(attempts).sum::<u32>() + others.sum::<u32>()
     }
 

@@ -95,7 +95,7 @@ pub fn open(facts: &Facts<'_>, of: impl Fn(&StageName, &ServiceName) -> bool) ->
     let mut found = Vec::new();
     for service in facts.services.values() {
         for report in service.stages.iter().filter(|report| of(&report.stage, &service.service)) {
-            let line = facts.line(service, report);
+            let line = facts.line(report);
             let line = line.iter().map(|line| (&line.next, line.description.as_str()));
             let all =
                 line.chain(report.others.iter().map(|next| (next, ""))).filter(|(next, _)| **next != Next::Nothing);

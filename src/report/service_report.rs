@@ -21,8 +21,6 @@ pub struct ServiceReport {
     pub(super) summary: PlanSummary,
     /// In the order of the plan's stages, and then those in which it had a run before the plan was made again.
     pub(super) stages: Vec<StageReport>,
-    /// Whether a run of it is open.
-    pub(super) goes_on: bool,
 }
 
 /// The same in one stage.
@@ -43,6 +41,8 @@ pub(super) struct StageReport {
     pub(super) awaited: Option<PassedContent>,
     /// Whether something was to be done and nothing was started when its turn came: a newer revision may have had its own.
     pub(super) passed_over: bool,
+    /// Whether a run is open that may still bring it here.
+    pub(super) goes_on: bool,
     /// How often its delivery was attempted, here and in the stages before.
     pub(super) attempt: u32,
 }
@@ -56,7 +56,7 @@ impl ServiceReport {
         let gone = delivery.stages().filter(|stage| plan.stage(stage).is_none()).map(gone_stage);
         let stages = plan.stages.iter().cloned().chain(gone);
         let stages = stages.map(|stage| stage_report(&delivery, &stage, service)).collect();
-        Self { service: service.clone(), summary: summary(plan), stages, goes_on: delivery.goes_on() }
+        Self { service: service.clone(), summary: summary(plan), stages }
     }
 
     /// What its stages wait for that nothing on this revision is going to bring: an earlier one may have, or have not.
@@ -112,6 +112,7 @@ fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) 
             .collect(),
         awaited: delivery.awaited(&stage.stage, name).cloned(),
         passed_over: run.is_none() && delivery.is_passed_over(&stage.stage, name),
+        goes_on: delivery.goes_on_to(&stage.stage),
         attempt,
     }
 }

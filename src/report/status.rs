@@ -103,7 +103,7 @@ impl Facts<'_> {
         let here: Vec<(&ServiceReport, &StageReport)> = here.collect();
         let attempt = again + here.iter().map(|(_, report)| report.attempt - again).sum::<u32>();
         let said = here.into_iter().filter_map(|(service, report)| {
-            let line = self.line(service, report)?;
+            let line = self.line(report)?;
             Some(Said { name: service.service.as_str(), line, report: Some(report) })
         });
         (attempt, said.collect())
@@ -111,12 +111,12 @@ impl Facts<'_> {
 
     /// What waits in vain once a newer revision has taken its place; as long as the service goes on in another stage, it
     /// may still get there.
-    pub(super) fn line<'a>(&self, service: &ServiceReport, report: &'a StageReport) -> Option<Cow<'a, Line>> {
+    pub(super) fn line<'a>(&self, report: &'a StageReport) -> Option<Cow<'a, Line>> {
         let mut line = Cow::Borrowed(report.line.as_ref()?);
         if self.down && line.next == Next::Start {
             line.to_mut().description = rest::is_down(&self.revision.repository);
         }
-        Some(match self.newer.filter(|_| !service.goes_on) {
+        Some(match self.newer.filter(|_| !report.goes_on) {
             Some(newer) => {
                 let gives_way = report.passed_over || report.awaited.is_some();
                 Cow::Owned(service::overtaken(line.into_owned(), gives_way, newer))

@@ -4,9 +4,12 @@ use crate::control::commands::operator::{Operator, conflict, refuse_bad, said, u
 use crate::control::commands::{Done, Refusal, SequenceCommand, by_hand as asked};
 use crate::engine::by_hand::{self, Meant, Part, Verdict};
 use crate::engine::sequence::incoming::{self, Received};
+use crate::error::Failure;
+use crate::executor::drive::Driver;
 use crate::executor::sync;
 use crate::model::cloud_event::CloudEvent;
 use crate::model::ids::{ProjectName, RunId, ServiceKey};
+use crate::store::RunFilter;
 
 /// Carries out what is told to sequences.
 pub(super) async fn act(operator: &Operator, told: SequenceCommand, by: &str) -> Result<Done, Refusal> {
@@ -73,14 +76,38 @@ async fn abort(operator: &Operator, service: &ServiceKey, by: &str) -> Result<Do
     Ok(Done { runs: vec![run.map_err(conflict)?], ..said(format!("{service} is ending")) })
 }
 
+/// Pauses or resumes what has a context, of which `runs` were open a moment ago.
 async fn pause(operator: &Operator, part: &Part, runs: &[RunId], paused: bool, by: &str) -> Result<Done, Refusal> {
-    let done = operator.driver.decide(|transition| match paused {
+    let (driver, mut runs) = (&operator.driver, runs.to_vec());
+    let is_new = pause_known(driver, part, &runs, paused, by).await.map_err(conflict)?;
+    if paused {
+        // What has begun in between could not meet the pause; what begins from now on does.
+        let begun = open_runs(driver, part).await.map_err(conflict)?.into_iter().filter(|run| !runs.contains(run));
+        let begun: Vec<RunId> = begun.collect();
+        if !begun.is_empty() {
+            pause_known(driver, part, &begun, paused, by).await.map_err(conflict)?;
+            runs.extend(begun);
+        }
+    }
+    let word = if paused { "paused" } else { "resumed" };
+    let message = if is_new { format!("{} {word}", part.context) } else { format!("{} already {word}", part.context) };
+    Ok(Done { runs, context: part.context.clone(), ..said(message) })
+}
+
+async fn pause_known(driver: &Driver, part: &Part, runs: &[RunId], paused: bool, by: &str) -> Result<bool, Failure> {
+    let decided = driver.decide(|transition| match paused {
         true => by_hand::pause_delivery(transition, part, runs, by),
         false => by_hand::resume_delivery(transition, part, runs, by),
     });
-    let (is_new, word) = (done.await.map_err(conflict)?, if paused { "paused" } else { "resumed" });
-    let message = if is_new { format!("{} {word}", part.context) } else { format!("{} already {word}", part.context) };
-    Ok(Done { runs: runs.to_vec(), context: part.context.clone(), ..said(message) })
+    decided.await
+}
+
+/// What of a delivery has not ended by now.
+async fn open_runs(driver: &Driver, part: &Part) -> Result<Vec<RunId>, Failure> {
+    let Part { project, context, stage } = part.clone();
+    let (project, context, sequences, open) = (Some(project), Some(context), Some(true), Some(true));
+    let filter = RunFilter { project, context, stage, sequences, open, ..RunFilter::default() };
+    Ok(driver.store.runs(&filter).await?.found.into_iter().map(|run| run.value.id().clone()).collect())
 }
 
 async fn abort_runs(operator: &Operator, runs: &[RunId], by: &str) -> Result<Done, Refusal> {
@@ -95,4 +122,49 @@ async fn abort_runs(operator: &Operator, runs: &[RunId], by: &str) -> Result<Don
         several => format!("ending {several}"),
     };
     Ok(Done { runs: ended, ..said(message) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::RetentionSettings;
+    use crate::control::housekeeping::Housekeeping;
+    use crate::model::run::Run;
+    use crate::model::shipyard::{Sequence, Shipyard, Stage, Task};
+    use crate::simulation::world::World;
+    use crate::testing::world::project;
+
+    #[tokio::test]
+    async fn what_begins_in_the_moment_of_a_pause_is_paused_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::open(folder.path()).unwrap();
+        let tasks = vec![Task::named("build")];
+        let check = Sequence { name: "check".into(), tasks, ..Sequence::default() };
+        let stages = vec![Stage { name: "dev".into(), sequences: vec![check] }];
+        world.push(&project(Shipyard { name: "shop".into(), stages, ..Shipyard::default() }, &[])).await.unwrap();
+        let mut begun = Vec::new();
+        for service in ["web", "api"] {
+            let data = json!({"project": "shop", "stage": "dev", "service": service});
+            let event = CloudEvent::of("sh.keptn.event.dev.check.triggered", service, data);
+            let event = CloudEvent { source: "ci".into(), shkeptncontext: Some("c1".into()), ..event };
+            begun.extend(world.tell(&event, "ci").await.unwrap().runs);
+        }
+        world.settle().await.unwrap();
+        let (driver, policy) = (world.driver.clone(), RetentionSettings::default());
+        let housekeeping = Housekeeping { driver: driver.clone(), runtime: world.runtime.clone(), policy };
+        let operator = Operator { driver, watchers: Arc::new(BTreeMap::new()), housekeeping };
+        let (project, context) = ("shop".into(), "c1".to_owned());
+        let known = begun[..1].to_vec();
+        let pause = SequenceCommand::Pause { project, context, stage: None, runs: known, paused: true };
+        let done = act(&operator, pause, "ann").await.unwrap();
+        assert_eq!((done.message.as_str(), done.runs.len()), ("c1 paused", 2));
+        let paused = |run: &Run| run.sequence().and_then(|run| run.paused.clone());
+        let paused: Vec<Option<String>> = world.runs().await.unwrap().iter().map(paused).collect();
+        assert_eq!(paused, [Some("ann".to_owned()), Some("ann".to_owned())]);
+    }
 }

@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::model::event::Event;
 use crate::model::hold::{HoldKind, HoldScope, Release};
 use crate::model::ids::{HoldId, ProjectName, RunId, StageName};
-use crate::model::run::Run;
+use crate::model::run::{Run, SequenceRun};
 
 /// A delivery through its stages, or its part in one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,8 @@ pub struct Part {
     pub stage: Option<StageName>,
 }
 
-/// Has a delivery begin no further task until it is resumed: what is at a task ends that. Says whether it was not paused.
+/// Has a delivery begin no further task until it is resumed: what is at a task ends that. Says whether it was not paused. Of
+/// one that is, those are told that have not heard of it, because they had begun before they could meet the pause.
 ///
 /// # Errors
 /// If nothing of it is under way, or something must be read first.
@@ -30,10 +31,12 @@ pub fn pause_delivery(
     runs: &[RunId],
     by: &str,
 ) -> Result<bool, Undecided> {
+    let mut open = open(transition.records, runs)?;
     if !paused(transition.records, part)?.is_empty() {
+        open.retain(|(_, run)| run.paused.is_none());
+        tell_paused(transition, open, by);
         return Ok(false);
     }
-    let open = open(transition.records, runs)?;
     if open.is_empty() {
         let failure = Failure::stalled(format!("nothing with context `{}` is under way there", part.context));
         return Err(failure.into());
@@ -41,10 +44,14 @@ pub fn pause_delivery(
     let Part { project, context, stage } = part.clone();
     let scope = HoldScope { project, stage, service: None, context: Some(context) };
     holds::place(transition, HoldKind::Pause, scope, format!("paused by {by}"), by)?;
-    for run in open {
-        transition.tell(run, Event::Paused { by: by.to_owned() });
-    }
+    tell_paused(transition, open, by);
     Ok(true)
+}
+
+fn tell_paused(transition: &mut Transition<'_>, open: Vec<(RunId, SequenceRun)>, by: &str) {
+    for (id, _) in open {
+        transition.tell(id, Event::Paused { by: by.to_owned() });
+    }
 }
 
 /// Lets a delivery go on that was paused. Says whether it was.
@@ -71,8 +78,7 @@ pub fn resume_delivery(
 /// # Errors
 /// If something must be read first.
 pub(super) fn resumed(transition: &mut Transition<'_>, runs: &[RunId], by: &str) -> Result<(), Undecided> {
-    for id in open(transition.records, runs)? {
-        let Some(Run::Sequence(run)) = transition.records.runs.get(&id)?.cloned() else { continue };
+    for (id, run) in open(transition.records, runs)? {
         if holds::pausing(transition.records, &run)?.is_none() {
             transition.examine(run.service);
             transition.tell(id, Event::Resumed { by: by.to_owned() });
@@ -90,11 +96,13 @@ fn paused(records: &Records, part: &Part) -> Result<Vec<HoldId>, Undecided> {
 }
 
 /// Those that have not ended by now.
-fn open(records: &Records, runs: &[RunId]) -> Result<Vec<RunId>, Undecided> {
+fn open(records: &Records, runs: &[RunId]) -> Result<Vec<(RunId, SequenceRun)>, Undecided> {
     let mut open = Vec::new();
-    for run in runs {
-        if records.runs.get(run)?.is_some_and(|run| !run.is_ended()) {
-            open.push(run.clone());
+    for id in runs {
+        if let Some(Run::Sequence(run)) = records.runs.get(id)?
+            && run.ended_at.is_none()
+        {
+            open.push((id.clone(), run.as_ref().clone()));
         }
     }
     Ok(open)

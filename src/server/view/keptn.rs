@@ -1,5 +1,6 @@
 //! Keptn's shapes of what runs. Source: the API of Keptn 1.4 and the models of its `go-utils`.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -168,28 +169,29 @@ fn next(from: usize, size: usize, total: usize) -> usize {
 }
 
 impl SequenceView {
-    /// Runs, newest first, as their contexts, newest first.
+    /// Runs, newest first, as their contexts, newest first; of those that began in the same millisecond, what came last.
     pub fn of_runs(runs: &[SequenceRun]) -> Vec<Self> {
         let mut contexts: BTreeMap<&str, Vec<&SequenceRun>> = BTreeMap::new();
         for run in runs.iter().rev() {
             contexts.entry(run.context.as_deref().unwrap_or_default()).or_default().push(run);
         }
-        let mut views: Vec<Self> =
-            contexts.into_iter().filter_map(|(context, runs)| Self::of(context, &runs)).collect();
-        views.sort_by(|one, other| other.time.cmp(&one.time));
-        views
+        let first = |(context, runs): (_, Vec<_>)| Some((*runs.first()?, context, runs));
+        let mut contexts: Vec<(&SequenceRun, &str, Vec<&SequenceRun>)> =
+            contexts.into_iter().filter_map(first).collect();
+        // Ids grow.
+        contexts.sort_by_key(|(first, ..)| Reverse((first.created_at, &first.id)));
+        contexts.into_iter().map(|(first, context, runs)| Self::of(context, first, &runs)).collect()
     }
 
     /// The runs of one context, oldest first.
-    fn of(context: &str, runs: &[&SequenceRun]) -> Option<Self> {
-        let first = runs.first()?;
+    fn of(context: &str, first: &SequenceRun, runs: &[&SequenceRun]) -> Self {
         let mut stages: Vec<StageView> = Vec::new();
         for run in runs {
             let view = StageView::of(run);
             let before = stages.iter().position(|stage| stage.name == view.name).map(|place| stages.remove(place));
             stages.push(view.after(before));
         }
-        Some(Self {
+        Self {
             name: first.sequence().to_owned(),
             service: first.service.service.to_string(),
             project: first.service.project.to_string(),
@@ -198,7 +200,7 @@ impl SequenceView {
             state: state(runs),
             problem_title: text(&first.data, "/problem/ProblemTitle"),
             stages,
-        })
+        }
     }
 }
 
@@ -369,5 +371,19 @@ impl StageOfProject {
     pub fn into_service(self, name: &str) -> Answer<ServiceOfStage> {
         let missing = || Problem::not_found(format!("stage `{}` has no service `{name}`", self.stage_name));
         self.services.iter().find(|service| service.service_name == name).cloned().ok_or_else(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixtures::delivery;
+
+    #[test]
+    fn contexts_that_began_in_the_same_millisecond_stand_in_the_order_in_which_they_came() {
+        let run = |id: &str, context: &str| SequenceRun { context: Some(context.to_owned()), ..delivery(id, "a") };
+        let views = SequenceView::of_runs(&[run("s3", "a"), run("s2", "c"), run("s1", "b")]);
+        let contexts: Vec<&str> = views.iter().map(|view| view.shkeptncontext.as_str()).collect();
+        assert_eq!(contexts, ["a", "c", "b"], "newest first");
     }
 }

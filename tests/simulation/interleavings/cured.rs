@@ -2546,4 +2546,25 @@ pub(crate) const CURED: &[Cured] = &[
             declare web replicas=4
             push",
     },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "a remediation that a person runs again on an older commit lets no stage wait that nothing will bring",
+        story: "
+            order 2
+            shipyard dev:deployment,verify+1s production
+            sequence dev fix:verify,approval,verify
+            triggered dev.fix on problem.open
+            declare web kind=Deployment
+            push
+            turns 20
+            declare web image=b stage=production
+            push
+            pass 1s
+            tell domain problem.open dev web
+            declare back service=web image=c
+            push
+            pass 1s
+            rerun dev web
+            pause-delivery dev web all",
+    },
 ];

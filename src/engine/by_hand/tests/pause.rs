@@ -18,7 +18,16 @@ fn a_pause_is_a_hold_of_a_context_that_is_placed_once_and_lifted_again() {
     let other = SequenceRun { context: Some("c2".into()), ..run.clone() };
     assert!(made.answer && run.is_held_by(&holds.holds[0]) && !other.is_held_by(&holds.holds[0]));
     let memory = memory.with(holds.clone());
-    assert!(!paused(&memory).expect("no mistake").answer, "already");
+    let again = paused(&memory).expect("no mistake");
+    assert!(!again.answer, "already");
+    assert_eq!(
+        again.told(&run.id),
+        [&Event::Paused { by: "ann".into() }],
+        "it had begun before it could meet the pause"
+    );
+    let has_heard = SequenceRun { paused: Some("ann".into()), ..run.clone() };
+    let again = paused(&memory.clone().with(sequence(&has_heard))).expect("no mistake");
+    assert!(!again.answer && again.told(&run.id).is_empty());
     let resumed =
         memory.decide(|transition| resume_delivery(transition, &part(), &runs, "ann")).expect("it is resumed");
     assert!(resumed.answer && resumed.only::<ProjectHolds>().holds.is_empty());
