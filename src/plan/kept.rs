@@ -26,25 +26,28 @@ pub fn needs(state: &ConfigState, object: &ObjectState, since: u32) -> bool {
     }
 }
 
-/// Whether a version still needs what an object was before it changed: it stands beside what serves, or serves while another is to
-/// take its place. `is_coming` says whether what the object changed for may still come.
+/// Whether a version still needs what an object was before it changed: it stands beside what serves, serves while another is to
+/// take its place, or is brought up to go back to one that did. `is_coming` says whether what the object changed for may still come.
 pub fn needs_earlier(state: &ConfigState, earlier: &Earlier, is_coming: bool) -> bool {
     let is_it = |version: &Version| version.number == earlier.version;
     let stands_beside = state.beside.as_ref().is_some_and(|beside| is_it(&beside.version));
+    let comes = state.open_attempt().is_some_and(|attempt| is_it(&attempt.version));
     let serves = state.serving.as_ref().is_some_and(is_it);
-    !state.removed && (stands_beside || serves && (is_coming || is_to_be_replaced(state)))
+    let stays = earlier.went_back || is_coming || is_to_be_replaced(state);
+    !state.removed && (stands_beside || comes || serves && stays)
 }
 
 /// The versions that run with an object as it is, and for which it stays so if it changes with what a change brings of their
-/// deployment config: they are to be replaced, or stand beside what is.
+/// deployment config: one that serves and is to be replaced, and one that stands beside what serves.
 pub fn outlived<'a>(
     state: &'a ConfigState,
     brought: Option<&'a Change>,
     object: &'a ObjectState,
 ) -> impl Iterator<Item = &'a Version> {
-    let comes = brought.is_some_and(|change| brings_another(state, change));
-    let is_outlived = !state.removed && (comes || is_to_be_replaced(state));
-    let versions = is_outlived.then(|| running(state)).into_iter().flatten();
+    let brought = brought.filter(|change| change.decision != Decision::Wait && change.object.is_some());
+    let is_replaced = brought.map_or_else(|| is_to_be_replaced(state), |change| brings_another(state, change));
+    let stays = state.serving.as_ref().map(|serving| serving.number).filter(|_| !is_replaced);
+    let versions = running(state).filter(move |version| !state.removed && Some(version.number) != stays);
     versions.filter(|version| match &object.object.key {
         key if key.kind == Kind::Service => object.leads_to(version),
         key if is_data(key) => read_by_pods(&version.object).contains(key),
@@ -56,7 +59,7 @@ pub fn outlived<'a>(
 fn brings_another(state: &ConfigState, change: &Change) -> bool {
     let serving = state.serving.as_ref().and_then(|serving| serving.object.template());
     let is_other = || change.object.as_ref().is_some_and(|object| object.template() != serving);
-    change.decision != Decision::Wait && (change.starts_deployment() || is_other())
+    change.starts_deployment() || is_other()
 }
 
 /// Whether another version is to take the place of what serves.
@@ -66,7 +69,7 @@ pub fn is_to_be_replaced(state: &ConfigState) -> bool {
 }
 
 /// What serves, and what stands beside it.
-fn running(state: &ConfigState) -> impl Iterator<Item = &Version> {
+pub fn running(state: &ConfigState) -> impl Iterator<Item = &Version> {
     state.serving.iter().chain(state.beside.as_ref().map(|beside| &beside.version))
 }
 

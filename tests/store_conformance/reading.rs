@@ -248,7 +248,7 @@ pub(crate) async fn applied_content_is_listed_without_records(backend: &dyn Back
     let mut kept = object_state("dev", object(other.clone(), "import", "sha256:2"));
     kept.kept_by.insert("web".to_owned());
     let object = object(other.clone(), "import", "sha256:1");
-    kept.earlier.push(Earlier { config: "web".to_owned(), version: 1, by: "s1".into(), object });
+    kept.earlier.push(Earlier { config: "web".to_owned(), version: 1, by: "s1".into(), went_back: true, object });
     commit(&*store, [put_object(1, kept.clone())]).await;
     assert_eq!(store.applied(&"shop".into(), &"dev".into()).await.unwrap()[1].digest.as_str(), "");
     let key = kept.object.key.clone();

@@ -119,7 +119,6 @@ pub(in crate::engine) fn change(transition: &mut Transition<'_>, by: &RunId, cha
         (Kind::DeploymentConfig, Decision::Create | Decision::Update | Decision::Scale, Some(object)) => {
             declare_config(transition, &run, object)
         }
-        (Kind::DeploymentConfig, ..) => Ok(()),
         (_, Decision::Delete, _) => kept::withdraw(records, &run, change),
         (_, Decision::Create | Decision::Update, Some(object)) => {
             put_object(records, &run, change, Some(object.clone()))
@@ -151,6 +150,7 @@ fn declare_config(transition: &mut Transition<'_>, run: &SequenceRun, object: &A
     }
     let now = transition.now;
     quarantine::keep(transition.records, &key, &object.digest, now)?;
+    kept::declared_again(transition.records, &key)?;
     let state = config_or_new(transition.records, run, object)?;
     state.declare(object, &spec, &run.commit, now);
     state.planned_at = run.planned_at.or(state.planned_at);

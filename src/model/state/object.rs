@@ -50,6 +50,9 @@ pub struct Earlier {
     pub version: u32,
     /// The sequence that changed the object: while it is open, what it declares of the deployment config may still come.
     pub by: RunId,
+    /// Whether the version went back to one for which the object was that: it is so until Git declares the deployment config again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub went_back: bool,
     /// What the object was.
     pub object: Arc<Object>,
 }

@@ -59,14 +59,12 @@ pub struct RunsWithView {
 }
 
 impl RunsWithView {
-    fn new(object: &ObjectState, config: &str) -> Self {
+    /// Nothing, if it is to all of them as it is declared.
+    fn new(object: &ObjectState, config: &str) -> Option<Self> {
         let its = object.earlier.iter().filter(|earlier| earlier.config == config);
-        Self {
-            kind: object.object.key.kind.name().to_owned(),
-            name: object.object.key.name.clone(),
-            declared: !object.is_kept(),
-            versions: its.map(|earlier| earlier.version).collect(),
-        }
+        let (versions, declared): (Vec<u32>, _) = (its.map(|earlier| earlier.version).collect(), !object.is_kept());
+        let (kind, name) = (object.object.key.kind.name().to_owned(), object.object.key.name.clone());
+        (!declared || !versions.is_empty()).then_some(Self { kind, name, declared, versions })
     }
 }
 
@@ -122,7 +120,7 @@ impl ConfigDetail {
         // A replication controller has the hooks of what deploys it.
         let hooks = if config.deployed_by.is_some() { Vec::new() } else { HookView::all(&spec.strategy) };
         let conditions = [available].into_iter().chain(progressing).collect();
-        let runs_with = referred.kept.iter().map(|object| RunsWithView::new(object, &state.key.name)).collect();
+        let runs_with = referred.kept.iter().filter_map(|object| RunsWithView::new(object, &state.key.name)).collect();
         Self { config, hooks, conditions, pods, warnings, runs_with }
     }
 }

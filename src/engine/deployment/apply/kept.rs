@@ -55,6 +55,7 @@ pub(super) fn outlived(records: &mut Records, run: &SequenceRun, change: &Change
             config: name.to_owned(),
             version: version.number,
             by: run.id.clone(),
+            went_back: false,
             object: object.of_version(name, version.number).clone(),
         };
         let is_other = |it: &Earlier| change.object.as_ref().is_some_and(|object| object.digest != it.object.digest);
@@ -104,6 +105,7 @@ pub(in crate::engine) fn settle(records: &mut Records) -> Result<(), Undecided> 
         for key in referenced(&version.object) {
             join(records, &config, key)?;
         }
+        inherit(records, &config, &version)?;
     }
     let delivered: Vec<ConfigKey> = records.ended().flat_map(went_on).collect();
     let changed = records.keepers().map(|state| state.key.clone());
@@ -116,10 +118,28 @@ pub(in crate::engine) fn settle(records: &mut Records) -> Result<(), Undecided> 
     Ok(())
 }
 
-/// The deployment configs that went on with what a sequence has declared otherwise.
-fn went_on(run: &SequenceRun) -> impl Iterator<Item = ConfigKey> {
-    let changed = run.changes().iter().filter(|change| change.decision != Decision::Delete);
-    changed.flat_map(|change| &change.needed_by).map(|name| run.service.config(name))
+/// The deployment configs that may have gone on with what a sequence has declared otherwise.
+fn went_on(run: &SequenceRun) -> BTreeSet<ConfigKey> {
+    let is_declared =
+        |change: &&Change| change.key.kind != Kind::DeploymentConfig && change.decision != Decision::Delete;
+    let is_other = |change: &&Change| change.decision == Decision::Update || !change.needed_by.is_empty();
+    let own = brought(run);
+    let changed = run.changes().iter().filter(is_declared).filter(is_other);
+    changed.flat_map(|change| users(&own, change)).map(|name| run.service.config(name)).collect()
+}
+
+/// Git declares a deployment config again: that somebody went back to what serves is no reason any more.
+pub(super) fn declared_again(records: &mut Records, config: &ConfigKey) -> Result<(), Undecided> {
+    let keeps = records.configs.get(config)?.map(|state| state.keeps.clone()).unwrap_or_default();
+    for place in keeps.into_iter().map(|kept| place_in_stage_of(config, kept.key)) {
+        let went_back = |it: &Earlier| it.config == config.name && it.went_back;
+        if records.objects.get(&place)?.is_some_and(|object| object.earlier.iter().any(went_back))
+            && let Some(object) = records.objects.get_mut(&place)?
+        {
+            object.earlier.iter_mut().filter(|it| went_back(it)).for_each(|it| it.went_back = false);
+        }
+    }
+    Ok(())
 }
 
 fn place_in_stage_of(config: &ConfigKey, key: ObjectKey) -> ObjectPlace {
@@ -136,6 +156,27 @@ fn join(records: &mut Records, config: &ConfigKey, key: ObjectKey) -> Result<(),
         object.kept_by.insert(config.name.clone());
     }
     keep(records, config, Kept { key: place.key, since: 0 })
+}
+
+/// A version that goes back to the template of one that runs has of objects what that one has of them: nothing would lead to its
+/// pods else where a push has changed both.
+fn inherit(records: &mut Records, config: &ConfigKey, version: &Version) -> Result<(), Undecided> {
+    let Some(state) = records.configs.get(config)? else { return Ok(()) };
+    let template = version.object.template();
+    let alike = kept::running(state).filter(|it| it.number != version.number && it.object.template() == template);
+    let alike: BTreeSet<u32> = alike.map(|it| it.number).collect();
+    let keeps: Vec<ObjectKey> = state.keeps.iter().map(|kept| kept.key.clone()).filter(|_| !alike.is_empty()).collect();
+    for place in keeps.into_iter().map(|key| place_in_stage_of(config, key)) {
+        let object = records.objects.get(&place)?;
+        let its = |it: &&Earlier| it.config == config.name && alike.contains(&it.version);
+        let found = object.and_then(|object| object.earlier.iter().find(its)).cloned();
+        if let Some(found) = found
+            && let Some(object) = records.objects.get_mut(&place)?
+        {
+            object.earlier.push(Earlier { version: version.number, went_back: true, ..found });
+        }
+    }
+    Ok(())
 }
 
 /// What a deployment config needs no longer of an object is kept for it no longer.
@@ -280,8 +321,10 @@ mod tests {
             ConfigState { serving: Some(reading("old", 1)), object: reading("old", 1).object, ..serving(1, "a") };
         let stands = Beside { version: reading("old", 3), standing: Standing::Part(10) };
         let failed = attempted(serves.clone(), "b", &by, Some(Outcome::FAIL));
+        let under_way = attempted(serves.clone(), "b", &by, None);
         let declared = ConfigState { object: reading("new", 2).object, ..serves.clone() };
         let beside = ConfigState { beside: Some(stands), ..failed.clone() };
+        let compared = ConfigState { beside: beside.beside.clone(), ..serves.clone() };
         let brings = |decision, map| {
             let object = reading(map, 2).object;
             Change { object: Some(object.clone()), ..Change::of(object.key.clone(), decision) }
@@ -295,8 +338,10 @@ mod tests {
             ("another one is only declared", &serves, Some(&update), "1", ""),
             ("another one waits", &serves, Some(&waits), "", ""),
             ("another one was only declared", &declared, None, "1", "1"),
+            ("another one is under way", &under_way, None, "1", "1 2"),
             ("another one has failed", &failed, None, "1", "1"),
             ("one stands beside it", &beside, None, "1 3", "1 3"),
+            ("one stands beside what stays", &compared, None, "3", "3"),
             ("it goes", &ConfigState { removed: true, ..failed.clone() }, None, "", ""),
         ];
         let numbers = |versions: Vec<u32>| versions.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
@@ -312,7 +357,7 @@ mod tests {
             }
             let earlier = |version| {
                 let object = object(Kind::ConfigMap, "old").object;
-                Earlier { config: "web".into(), version, by: "s1".into(), object }
+                Earlier { config: "web".into(), version, by: "s1".into(), went_back: false, object }
             };
             let needed = |is_coming| {
                 let needs = |version: &u32| kept::needs_earlier(state, &earlier(*version), is_coming);

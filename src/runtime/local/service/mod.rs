@@ -125,11 +125,13 @@ impl Services {
         spec::check(spec)?;
         let id = ServiceId::new(spec.namespace.as_str(), &spec.name)?;
         let dir = self.dir.of(&id);
+        fs::create_dir_all(dir.path()).or_transient(|| format!("cannot make the folder of service `{id}`"))?;
         let (record, claimed) = {
             let mut state = self.state();
+            // First which of the pods go on with what the service was: whoever reads both in between takes no pod's port for another's.
+            state.write_endpoints(&dir, spec)?;
             let (record, claimed) = self.write_record(&mut state.known, &id, spec)?;
             state.known.note(&record);
-            state.write_endpoints(&dir, spec)?;
             (record, claimed)
         };
         Ok(describe(&dir, &record, self.shim.follow(&id, claimed).map(Some)))
@@ -252,7 +254,6 @@ impl Services {
     fn write_record(&self, known: &mut Known, id: &ServiceId, spec: &ServiceSpec) -> Result<(ServiceRecord, Ports)> {
         let dir = self.dir.of(id);
         let failed = || format!("cannot write down service `{id}`");
-        fs::create_dir_all(dir.path()).or_transient(failed)?;
         let unreadable = || format!("{}: cannot read `{}`", failed(), dir.record().display());
         let before = match record::read::<ServiceRecord>(&dir.record()) {
             Ok(Some(record)) if record.spec == *spec => return Ok((record, Ports::new())),
