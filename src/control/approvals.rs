@@ -17,6 +17,8 @@ use crate::source::Said;
 
 /// So many commits of one push are looked at, the newest.
 const MOST_COMMITS: usize = 1000;
+/// So many trailers of one commit.
+const MOST_TRAILERS: usize = 20;
 
 /// What the trailers are called, without regard to case, and whether what waits goes on.
 const TRAILERS: [(&str, bool); 2] = [("launchway-approve", true), ("launchway-reject", false)];
@@ -147,7 +149,7 @@ fn asked(message: &str) -> Vec<Asked> {
         let (_, approve) = TRAILERS.into_iter().find(|(name, _)| key.eq_ignore_ascii_case(name))?;
         Some(Asked { approve, of: of.to_owned() })
     };
-    trailers(message).filter_map(asked).collect()
+    trailers(message).filter_map(asked).take(MOST_TRAILERS).collect()
 }
 
 #[cfg(test)]
@@ -172,5 +174,6 @@ mod tests {
         ] {
             assert_eq!(asked(message), expected, "{message}");
         }
+        assert_eq!(asked(&format!("Go\n\n{}", "Launchway-Approve: web\n".repeat(50))).len(), MOST_TRAILERS);
     }
 }
