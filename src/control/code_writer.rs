@@ -1,5 +1,6 @@
 //! Statuses on the commits of code, where code and configuration live in two repositories.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -95,11 +96,11 @@ impl StatusWriter for CodeWriter {
         let mut of_commits: BTreeMap<&CommitId, BTreeSet<CodeRevision>> = BTreeMap::new();
         let mut written = Vec::new();
         for status in statuses {
-            if !of_commits.contains_key(&status.commit) {
-                of_commits.insert(&status.commit, self.spoken_for(&status.commit).await?);
-            }
-            written
-                .extend(of_commits.get(&status.commit).map(|revisions| on_code(status, revisions)).unwrap_or_default());
+            let revisions = match of_commits.entry(&status.commit) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(self.spoken_for(&status.commit).await?),
+            };
+            written.extend(on_code(status, revisions));
         }
         for batch in written.chunks(self.host.batch()) {
             self.host.write(batch).await?;

@@ -230,12 +230,8 @@ async fn code(
     let mut writers: Vec<Arc<dyn StatusWriter>> = Vec::new();
     for code in &repository.code {
         let clock = || parts.driver.clock.clone();
-        let untold = || {
-            let message =
-                format!("repository `{}`: statuses on the code `{}` need a token", repository.name, code.name);
-            Failure::stalled(message).hint("give `credentials: {tokenFile: …}`")
-        };
-        let host = statuses(hosted(settings, code, clock()).await?, clock()).await?.ok_or_else(untold)?;
+        // The configuration names none without a host and what opens it.
+        let Some(host) = statuses(hosted(settings, code, clock()).await?, clock()).await? else { continue };
         let (name, url, is_only) = (code.name.to_string(), code.url.clone(), repository.code.len() == 1);
         let named = CodeRepository { name, url, is_only };
         writers.push(Arc::new(CodeWriter::new(named, watched.clone(), parts.driver.store.clone(), host)));

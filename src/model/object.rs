@@ -102,6 +102,8 @@ pub const GENERATED: &str = "launchway.dev/generated";
 /// The annotation of a deployment config that says which revision of code it deploys, where that lives in another repository:
 /// `<repository>@<commit>`, or the commit alone where there is one repository of code.
 pub const CODE: &str = "launchway.dev/code";
+/// Where it stands.
+pub const CODE_POINTER: &str = "/metadata/annotations/launchway.dev~1code";
 
 /// The annotation of a template that stands for the content of what its pods read, where that deploys them anew. Plans show
 /// not what it is, only that it is another.

@@ -113,7 +113,7 @@ fn readers(stage: &StageContent, applied: &Applied) -> BTreeSet<ObjectKey> {
 
 /// Says of what changes and of what goes which deployment configs run with it.
 pub(super) fn note_needs(applied: &Applied, changes: &mut BTreeMap<ServiceName, Vec<Change>>) {
-    changes.values_mut().for_each(|changes| note_outlived(applied, changes));
+    note_outlived(applied, changes);
     let goes: BTreeSet<ObjectKey> = deletions(changes).map(|change| change.key.clone()).collect();
     if goes.is_empty() {
         return;
@@ -142,19 +142,23 @@ pub(super) fn note_needs(applied: &Applied, changes: &mut BTreeMap<ServiceName, 
     }
 }
 
-/// Says of what changes of a service which of its deployment configs go on with what it was.
-fn note_outlived(applied: &Applied, changes: &mut [Change]) {
-    let brought: BTreeMap<ObjectKey, Change> = changes
-        .iter()
-        .filter(|change| is_config(&change.key))
-        .map(|change| (change.key.clone(), change.clone()))
-        .collect();
-    let is_declared = |change: &&mut Change| matches!(change.decision, Decision::Create | Decision::Update);
-    for change in changes.iter_mut().filter(is_declared) {
-        let Some(object) = applied.objects.get(&change.key) else { continue };
-        let of_service = applied.configs.iter().filter(|(_, state)| state.service == object.object.service);
-        let outlives = of_service.filter(|(key, state)| outlived(state, brought.get(key), object).next().is_some());
-        change.needed_by = outlives.map(|(key, _)| key.name.clone()).collect();
+/// Says of what changes which deployment configs of the service that had it go on with what it was.
+fn note_outlived(applied: &Applied, changes: &mut BTreeMap<ServiceName, Vec<Change>>) {
+    let mut by_service: BTreeMap<&ServiceName, Vec<(&ObjectKey, &ConfigState)>> = BTreeMap::new();
+    for (key, state) in &applied.configs {
+        by_service.entry(&state.service).or_default().push((key, state));
+    }
+    for changes in changes.values_mut() {
+        let outlives = |change: &Change| -> BTreeSet<String> {
+            let is_declared = matches!(change.decision, Decision::Create | Decision::Update);
+            let Some(object) = applied.objects.get(&change.key).filter(|_| is_declared) else { return BTreeSet::new() };
+            let brought = |key: &ObjectKey| changes.iter().find(|change| change.key == *key);
+            let configs = by_service.get(&object.object.service).into_iter().flatten();
+            let outlives = configs.filter(|(key, state)| outlived(state, brought(key), object).next().is_some());
+            outlives.map(|(key, _)| key.name.clone()).collect()
+        };
+        let noted: Vec<BTreeSet<String>> = changes.iter().map(outlives).collect();
+        changes.iter_mut().zip(noted).for_each(|(change, needed_by)| change.needed_by = needed_by);
     }
 }
 

@@ -5,13 +5,11 @@ use std::collections::BTreeSet;
 
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::{CommitId, ServiceName};
-use crate::model::object::{Kind, Object};
+use crate::model::object::{CODE_POINTER, Kind, Object};
 use crate::model::project::Project;
 use crate::model::trailer::trailers;
 use crate::report::status::PLAN;
 
-/// Where [`crate::model::object::CODE`] stands.
-const POINTER: &str = "/metadata/annotations/launchway.dev~1code";
 /// Says of all that a commit deploys what the annotation says of a deployment config.
 const TRAILER: &str = "launchway-code";
 /// The same, as Argo CD's source hydrator writes it: the commit, and the address of its repository.
@@ -52,19 +50,18 @@ pub fn revisions(repository: &CodeRepository, message: &str, project: Option<&Pr
 }
 
 fn of_message(repository: &CodeRepository, message: &str) -> Option<CommitId> {
-    let value = |name: &str| {
-        let mut found = trailers(message).filter(|(key, _)| key.eq_ignore_ascii_case(name));
-        found.next().map(|(_, value)| value)
+    let values = |name: &'static str| {
+        let is_it = move |(key, _): &(&str, &str)| key.eq_ignore_ascii_case(name);
+        trailers(message).filter(is_it).map(|(_, value)| value)
     };
-    let mut own = trailers(message).filter(|(key, _)| key.eq_ignore_ascii_case(TRAILER));
-    let own = own.find_map(|(_, value)| named(repository, value));
-    let [commit, url] = HYDRATED.map(value);
+    let own = values(TRAILER).find_map(|value| named(repository, value));
+    let [commit, url] = HYDRATED.map(|name| values(name).next());
     let is_its = url.map_or(repository.is_only, |url| bare(url) == bare(&repository.url));
     own.or_else(|| commit.filter(|_| is_its).and_then(CommitId::whole))
 }
 
 fn of_config(repository: &CodeRepository, config: &Object) -> Option<CommitId> {
-    if let Some(annotation) = config.content.at(POINTER) {
+    if let Some(annotation) = config.content.at(CODE_POINTER) {
         return named(repository, annotation.as_str()?);
     }
     let containers = config.content.at("/spec/template/spec/containers").filter(|_| repository.is_only)?;
@@ -184,7 +181,7 @@ mod tests {
             (deployment_config("web", &format!("git:web@{ONE}"), 1, json!({})), "", ""),
         ] {
             assert_eq!(told(&app(true), "Go", std::slice::from_ref(&config)), of_only, "{config:?}");
-            assert_eq!(told(&app(false), "Go", &[config.clone()]), of_several, "{config:?}");
+            assert_eq!(told(&app(false), "Go", std::slice::from_ref(&config)), of_several, "{config:?}");
         }
         let both = [annotated("api", TWO), annotated("web", ONE)];
         assert_eq!(told(&app(true), &format!("Go\n\nLaunchway-Code: {ONE}"), &both), "1 web=1 api=2");

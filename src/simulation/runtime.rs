@@ -174,9 +174,10 @@ impl PretendedRuntime {
 
     /// What the pods that live have read when they started.
     pub fn reads(&self) -> Vec<(PodId, Objects)> {
-        let lives = |pod: &PodId| self.pods().iter().any(|seen| seen.id == *pod && seen.lives());
-        let reads = self.state().reads.clone();
-        reads.into_iter().filter(|(pod, read)| !read.is_empty() && lives(pod)).collect()
+        let state = self.state();
+        let lives = |pod: &PodId| state.pods.get(pod).is_some_and(|(_, seen)| seen.lives());
+        let reads = state.reads.iter().filter(|(pod, read)| !read.is_empty() && lives(pod));
+        reads.map(|(pod, read)| (pod.clone(), read.clone())).collect()
     }
 
     /// A pod dies as when the machine or its supervisor does.
@@ -417,6 +418,7 @@ impl Runtime for PretendedRuntime {
         let mut state = self.state();
         if matches!(state.pods.get(pod), Some((_, seen)) if matches!(seen.phase, PodPhase::Ended { .. })) {
             state.pods.remove(pod);
+            state.reads.remove(pod);
             state.results.remove(pod);
             state.lives.remove(pod);
         }
