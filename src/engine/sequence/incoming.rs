@@ -6,7 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
 
 use crate::engine::by_hand::no_stage;
-use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
@@ -18,7 +18,7 @@ use crate::model::event::Event;
 use crate::model::git_event::GitEvent;
 use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::outcome::{Outcome, Status, TaskResult};
-use crate::model::plan::Plan;
+use crate::model::plan::{Plan, StagePlan};
 use crate::model::run::{ExecutorRecord, Run, SequenceRun, SequenceState, triggered_by};
 use crate::model::shipyard::{EVALUATION_TASK, Sequence, Task};
 use crate::model::transaction::{KEPT_BY_AGE, Write};
@@ -294,6 +294,10 @@ fn start(
     }
     told.remember(transition, repository);
     for draft in drafts {
+        // What delivers a service that is declared nowhere yet is the delivery to that stage that the event asks for.
+        if plan.stage(&draft.service.stage).is_some_and(|stage| delivers(stage, &draft.procedure.sequence)) {
+            told.clone().to(&draft.service.stage).remember(transition, repository);
+        }
         let run = queue::queued(transition.records, transition.now, draft)?;
         received.runs.push(run.id.clone());
         transition.start(run)?;
@@ -347,10 +351,8 @@ fn draft(
     };
     let part = records.plan(Lookup::PlanOf(plan.id.clone(), service.clone()))?;
     let is_planned = part.and_then(|part| part.stage(stage)?.service(&service)).is_some();
-    let was_delivered = records.slots.get(&key)?.is_some_and(|slot| slot.last_delivery.is_some());
-    let is_declared = is_planned || was_delivered;
-    let delivers = planned.sequence.as_ref().is_some_and(|delivery| delivery.name == sequence.name);
-    if is_declared && delivers {
+    let is_declared = is_planned || was_delivered(records, &key)?;
+    if is_declared && delivers(planned, sequence) {
         return Ok(None);
     }
     let told = Told::of(event);
@@ -365,6 +367,25 @@ fn draft(
         is_foreign: !is_declared,
         ..SequenceRun::draft(key, planned.destination.clone(), revision, content::stored(procedure))
     }))
+}
+
+/// Whether a stage brings by a sequence what is declared.
+fn delivers(stage: &StagePlan, sequence: &Sequence) -> bool {
+    stage.sequence.as_ref().is_some_and(|delivery| delivery.name == sequence.name)
+}
+
+/// Whether a service was delivered, or is being.
+fn was_delivered(records: &Records, service: &ServiceKey) -> Result<bool, Undecided> {
+    let Some(slot) = records.slots.get(service)? else { return Ok(false) };
+    let mut needs = Needs::default();
+    for id in slot.open() {
+        let run = needs.of(records.runs.get(id))?.flatten().and_then(Run::sequence);
+        if run.is_some_and(|run| run.delivery.is_some()) {
+            return Ok(true);
+        }
+    }
+    needs.none()?;
+    Ok(slot.last_delivery.is_some())
 }
 
 fn was_told(records: &Records, repository: &RepositoryName, once: &str) -> Result<bool, Undecided> {

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::*;
-use crate::engine::fixtures::{NOW, delivery, plan};
+use crate::engine::fixtures::{self, Memory, NOW, delivery, plan, sequence, slot};
 use crate::engine::sequence::machine::{step, task_records};
 use crate::model::cloud_event::PREFIX;
 use crate::model::project::Procedure;
@@ -100,4 +100,28 @@ fn a_long_message_is_cut() {
     let long = event("ci", "e1", "ship.finished", json!({"message": "é".repeat(LONGEST_MESSAGE + 1)}));
     let Event::ExecutorFinished { message, .. } = fact(&long, 0, Phase::Finished) else { unreachable!() };
     assert_eq!(message.chars().count(), LONGEST_MESSAGE);
+}
+
+/// A revision that changes another service says nothing of one that is being delivered: the event delivers that, and is no
+/// event about something that is declared nowhere. Where it is one, the delivery of its stage is what it was told for.
+#[test]
+fn what_is_under_way_is_delivered_and_what_is_declared_nowhere_is_started_once() {
+    let event = event("ci", "e1", "dev.delivery.triggered", json!({"project": "shop", "service": "web"}));
+    let plan = fixtures::plan(&fixtures::project(&["shipyard dev", "declare api"]), "c1", &BTreeMap::new());
+    let run = delivery("s1", "a");
+    let foreign = SequenceRun { delivery: None, ..run.clone() };
+    for (in_slot, delivers) in [(None, false), (Some(&foreign), false), (Some(&run), true)] {
+        let mut memory = Memory::default().with(fixtures::repository()).planned(&plan);
+        if let Some(run) = in_slot {
+            memory = memory.with(sequence(run)).with(slot(Some(run), &[]));
+        }
+        let made = memory.decide(|transition| receive(transition, &"repo".into(), &event)).expect("it is taken");
+        let told = made.transaction.writes.iter().filter_map(|write| match write {
+            Write::Delivery { id, .. } => Some(id.as_str()),
+            _ => None,
+        });
+        let started = ["event ci e1", "event %to/dev ci e1"];
+        assert_eq!(told.collect::<Vec<_>>(), if delivers { &[][..] } else { &started[..] });
+        assert_eq!((made.answer.delivers.len(), made.answer.runs.len()), if delivers { (1, 0) } else { (0, 1) });
+    }
 }
