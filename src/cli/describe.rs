@@ -131,6 +131,7 @@ fn config_facts(detail: &ConfigDetail) -> String {
         ("Images", images(config)),
         ("Pods", pods),
         ("Serving", serving(config)),
+        ("Drift", config.drift.clone().unwrap_or_default()),
         ("Runs with", detail.runs_with.iter().map(runs_with).collect::<Vec<_>>().join(", ")),
         ("Status", colored(&config.status)),
     ])

@@ -466,7 +466,10 @@ fn work(
     tasks.spawn(Admission::new(parts.driver.clone()).run(stop.clone()));
     tasks.spawn(parts.reporter.clone().run(stop.clone()));
     tasks.spawn(reconciler.run(stop.clone()));
-    tasks.spawn(replanning::run(parts.driver.clone(), watchers.clone(), stop.clone()));
+    let (asked, stopped) = (watchers.clone(), stop.clone());
+    let ask = move |name: &RepositoryName| asked.get(name).into_iter().for_each(|watcher| watcher.requests.request());
+    let replanning = replanning::run(parts.driver.changes(), watchers.keys().cloned().collect(), ask);
+    tasks.spawn(async move { stopped.run_until_cancelled(replanning).await.unwrap_or_default() });
     tasks.spawn(parts.housekeeping.clone().run(stop.clone()));
     for watcher in watchers.values() {
         tasks.spawn(watcher.clone().run(parts.driver.clone(), stop.clone()));

@@ -16,7 +16,7 @@ mod imports;
 pub mod previews;
 pub mod proposals;
 pub mod renderings;
-mod replanning;
+pub(crate) mod replanning;
 pub(crate) mod report_lane;
 pub mod reporter;
 pub mod repository;

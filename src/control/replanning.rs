@@ -1,30 +1,26 @@
 //! Heads that are planned again although nobody pushed: what they are planned on beside their files has changed, such as the
-//! image of a tag.
+//! image of a tag, or what serves.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
-use tokio_util::sync::CancellationToken;
 
-use crate::control::watcher::Watcher;
-use crate::executor::drive::Driver;
+use crate::engine::transition::Touched;
 use crate::model::ids::RepositoryName;
 
-/// Asks for a sync of every repository whose head is to be planned again, until told to stop. What was asked for and not
-/// done before a daemon ended, its next one does: it syncs everything at its start.
-pub(super) async fn run(driver: Driver, watchers: Arc<BTreeMap<RepositoryName, Watcher>>, stop: CancellationToken) {
-    let mut changes = driver.changes();
+/// Asks for a sync of every repository of these whose head is to be planned again, as long as changes are announced. What was
+/// asked for and not done before a daemon ended, its next one does: it syncs everything at its start.
+pub(crate) async fn run(
+    mut changes: Receiver<Touched>,
+    repositories: BTreeSet<RepositoryName>,
+    ask: impl Fn(&RepositoryName),
+) {
     loop {
-        let change = tokio::select! { () = stop.cancelled() => return, change = changes.recv() => change };
-        match change {
-            Ok(touched) => touched.unseen.iter().filter_map(|name| watchers.get(name)).for_each(ask),
-            Err(RecvError::Lagged(_)) => watchers.values().for_each(ask),
+        match changes.recv().await {
+            Ok(touched) => touched.unseen.intersection(&repositories).for_each(&ask),
+            Err(RecvError::Lagged(_)) => repositories.iter().for_each(&ask),
             Err(RecvError::Closed) => return,
         }
     }
-}
-
-fn ask(watcher: &Watcher) {
-    watcher.requests.request();
 }

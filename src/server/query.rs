@@ -2,6 +2,7 @@
 
 mod configs;
 mod deployer;
+mod drift;
 mod events;
 mod facts;
 mod holds;
@@ -371,12 +372,14 @@ impl Query {
     async fn config_views(&self, states: &[ConfigState]) -> Answer<List<ConfigView>> {
         let repositories = self.store.repositories().await?.found.into_iter().map(|state| state.value);
         let down: BTreeSet<_> = repositories.filter(|state| state.down).map(|state| state.name).collect();
+        let held_back = self.held_back(states).await?;
         let mut items = Vec::new();
         for state in states {
             let view = ConfigView::from(state).with_repository(down.contains(&state.repository));
+            let waits = held_back.get(&state.service_key()).map_or(&[][..], Vec::as_slice);
             items.push(match self.pods_of(state).await? {
-                Some(pods) => view.with_pods(&pods, state),
-                None => view,
+                Some(pods) => view.with_pods(&pods, state).with_drift(&pods, state, waits),
+                None => view.with_drift(&[], state, waits),
             });
         }
         Ok(items.into_iter().collect())

@@ -320,20 +320,27 @@ fn a_rollout_that_is_cancelled_leaves_what_served() {
 fn a_rollback_restores_an_earlier_version_and_holds_it() {
     let world = deployed();
     assert_refused(&world, &["rollout", "undo", "dc/web"], 1, &["no previous deployment"]);
-    world.deploy(&[("web.yaml", &web("2"))], "success");
+    let second = world.deploy(&[("web.yaml", &web("2"))], "success");
     assert_refused(&world, &["rollout", "undo", "dc/web", "--to-revision", "9"], 1, &["specified revision"]);
     assert!(world.tell(&["rollout", "undo", "dc/web"]).contains("version 1"));
     let told = world.tell(&["rollout", "status", "dc/web"]);
     assert!(told.contains("web-3") && told.contains("successfully rolled out"), "{told}");
     eventually("a pod that is ready", || only_config(&world)["ready"] == 1);
     assert_eq!(world.tell(&["exec", "dc/web", "--", "sh", "-c", "echo $V"]), "1\n");
+    // What serves is not what Git says: its commit and the deployment config say so, until the hold is released.
+    let waits = "a rollback of web to version 1";
+    eventually("the head says that it waits", || world.notes(&second)["launchway/default/web"].1.contains(waits));
+    assert_eq!(world.notes(&second)["launchway/default"].0, "pending");
+    let drift = format!("{} is held by", &second[..7]);
+    assert!(only_config(&world)["drift"].as_str().unwrap().starts_with(&drift), "{:#}", only_config(&world));
     let commit = world.git.push_files(&[("web.yaml", &web("4"))]);
     eventually("the push waits", || {
         world.notes(&commit).values().any(|(_, description)| description.contains("a rollback of web to version 1"))
     });
     world.tell(&["release", only_hold(&world)["id"].as_str().unwrap()]);
     world.status(&commit, "launchway/default", "success");
-    assert_eq!(only_config(&world)["serving"]["version"], 4);
+    let config = only_config(&world);
+    assert_eq!((&config["serving"]["version"], config.get("drift")), (&4.into(), None));
 }
 
 #[test]

@@ -7,9 +7,14 @@ use crate::support::{OPERATOR, READER, Server, shop, shop_that_asks, shop_under_
 async fn the_first_page_shows_what_runs_and_leads_to_it() {
     let server = shop().await;
     let page = server.page("/").await;
-    for part in
-        ["version 1", "2 of 2 ready", r#"href="/runs/shop&#x2f;dev&#x2f;web-2""#, "Failed", r#"href="/style.css""#]
-    {
+    for part in [
+        "version 1",
+        "2 of 2 ready",
+        r#"href="/runs/shop&#x2f;dev&#x2f;web-2""#,
+        "Failed",
+        "not as in Git: version 2 of web failed, version 1 serves",
+        r#"href="/style.css""#,
+    ] {
         assert!(page.contains(part), "`{part}` is missing in:\n{page}");
     }
     assert!(!page.contains("<script"));

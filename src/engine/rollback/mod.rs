@@ -23,14 +23,29 @@ use crate::engine::records::{Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::hold::{HoldKind, HoldScope};
-use crate::model::ids::ServiceKey;
+use crate::model::ids::{RunId, ServiceKey};
 use crate::model::object::Kind;
+use crate::model::outcome::Outcome;
 use crate::model::run::Run;
 use crate::model::state::ConfigState;
 
-pub(in crate::engine) use group::ended;
 pub use start::{RolledBack, Started, roll_back};
 pub use undo::undo;
+
+/// A sequence run has ended. Once somebody has gone back, Git says something else than what serves: the head is planned on
+/// that, so that its commit tells what is held.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn ended(transition: &mut Transition<'_>, run: &RunId) -> Result<(), Undecided> {
+    let Some(Run::Sequence(ended)) = transition.records.runs.get(run)? else { return Ok(()) };
+    let went_back = ended.is_rollback && ended.outcome.is_some_and(Outcome::passes);
+    let repository = ended.repository.clone();
+    if went_back {
+        transition.plan_again(&repository)?;
+    }
+    group::ended(transition, run)
+}
 
 /// In the words of `oc` and `kubectl`, which refuse it too, whoever has paused it.
 fn refuse_if_paused(records: &Records, state: &ConfigState) -> Result<(), Undecided> {

@@ -21,12 +21,13 @@ impl Query {
         let repository = self.store.repository(&state.repository).await?;
         let is_down = repository.is_some_and(|repository| repository.value.down);
         let config = ConfigView::from(&state).with_repository(is_down);
+        let waits = self.held_back(std::slice::from_ref(&state)).await?.into_values().flatten().collect::<Vec<_>>();
         let (config, observed) = match self.pods_of(&state).await? {
             Some(pods) => {
                 let observed = Observed::count(&pods, key, state.wanted.min_ready_seconds, SystemClock.now());
-                (config.with_pods(&pods, &state), Some(observed))
+                (config.with_pods(&pods, &state).with_drift(&pods, &state, &waits), Some(observed))
             }
-            None => (config, None),
+            None => (config.with_drift(&[], &state, &waits), None),
         };
         let run = match state.last_version() {
             Some(Version { number, .. }) => self.deployment(&key.deployment(*number)).await?,

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::drift::drift;
 use super::event::scaled;
 use super::time;
 use crate::model::cause::Cause;
@@ -11,7 +12,7 @@ use crate::model::event::Event;
 use crate::model::object::Kind;
 use crate::model::outcome::Status;
 use crate::model::pod::{ObservedPod, PodPhase, STRANGER};
-use crate::model::run::{DeploymentRun, Phase};
+use crate::model::run::{DeploymentRun, Phase, SequenceRun};
 use crate::model::state::{ConfigState, Standing, Version};
 use crate::model::wanted::Target;
 use crate::store::EventRow;
@@ -81,6 +82,9 @@ pub struct ConfigView {
     /// `New`, `Running`, `Complete`, `Failed`, `Cancelled` or `Superseded`: of the last attempt. `Down`, if its repository
     /// was taken down.
     pub status: String,
+    /// Why what serves is not what Git says, if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<String>,
 }
 
 /// A version of a deployment config.
@@ -166,6 +170,7 @@ impl From<&ConfigState> for ConfigView {
             controllers,
             images: images(state),
             status: status(state).to_owned(),
+            drift: None,
         }
     }
 }
@@ -183,6 +188,12 @@ impl ConfigView {
     pub fn with_repository(self, is_down: bool) -> Self {
         let status = if is_down { "Down".to_owned() } else { self.status };
         Self { status, ..self }
+    }
+
+    /// With why what serves is not what Git says, where deliveries of its service wait.
+    #[must_use]
+    pub fn with_drift(self, pods: &[ObservedPod], state: &ConfigState, waits: &[SequenceRun]) -> Self {
+        Self { drift: drift(state, pods, waits), ..self }
     }
 
     /// With the number of pods of the wanted versions among `pods`: of the newest one, and of those that have a part of the

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::drift::{attempted, ended_badly};
 use super::run::awaits;
 use super::time;
 use crate::engine::by_hand::ends_it;
 use crate::model::hold::Hold;
 use crate::model::ids::{Digest, ServiceKey, StageName};
 use crate::model::object::{Kind, ObjectKey};
-use crate::model::outcome::{Outcome, Status};
 use crate::model::plan::{Change, Decision, ServicePlan, StageStart};
-use crate::model::pod::{ObservedPod, Origin, PodPhase};
+use crate::model::pod::{ObservedPod, PodPhase};
 use crate::model::proposal::{Proposal, ProposalState};
 use crate::model::run::{Run, SequenceRun, SequenceState};
 use crate::model::slot::Refused;
@@ -331,16 +331,6 @@ fn proposal_reasons(facts: &Facts) -> impl Iterator<Item = Reason> + '_ {
     })
 }
 
-/// How something ended that somebody has to put right; nothing, if it did well or something newer took its place.
-fn ended_badly(outcome: Outcome, is_newest: bool) -> Option<&'static str> {
-    match outcome.status {
-        _ if outcome.passes() => None,
-        Status::Superseded if !is_newest => None,
-        Status::Superseded | Status::Aborted => Some("was cancelled"),
-        Status::Succeeded | Status::Errored | Status::TimedOut | Status::Unknown => Some("failed"),
-    }
-}
-
 /// A delivery that failed although every deployment of it went well, as by a test, or that ended before any began.
 fn delivery_reason(run: &Run, head: Option<&RevisionState>) -> Option<Reason> {
     let Run::Sequence(run) = run else { return None };
@@ -366,18 +356,8 @@ fn undelivered_reason(service: &ServiceKey, facts: &Facts) -> Option<Reason> {
 }
 
 fn drift_reason(config: &ConfigState, pods: &[ObservedPod]) -> Option<Reason> {
-    let is_left = |pod: &ObservedPod| {
-        pod.lives() && pod.origin != Origin::Own && pod.version().is_some_and(|(of, _)| of == &config.key)
-    };
-    let attempt = config.attempted.as_ref().filter(|_| !config.object.is_led())?; // what deploys it says it
-    let word = ended_badly(attempt.outcome?, attempt.version.object.digest == config.object.digest)?;
-    let serving = match &config.serving {
-        Some(version) => format!("version {} serves", version.number),
-        None if pods.iter().any(is_left) => "what served before the store was lost serves on".to_owned(),
-        None => "nothing serves".to_owned(),
-    };
-    let (name, target) = (&config.key.name, config.object.target());
-    let message = format!("version {} of {name} {word}, {serving}", attempt.version.number);
+    let message = attempted(config, pods)?;
+    let target = config.object.target();
     let hint =
         format!("push a fix, or try the same again with `launchway rollout retry {target} -s {}`", config.key.stage);
     Some(Reason::new("drift", message).hint(hint))
@@ -410,6 +390,7 @@ mod tests {
     use crate::model::hold::{HoldKind, HoldScope};
     use crate::model::ids::{CommitId, ConfigKey, Destination, HoldId};
     use crate::model::object::{Location, Object};
+    use crate::model::outcome::Outcome;
     use crate::model::plan::{PAUSED, PassedContent};
     use crate::model::project::Procedure;
     use crate::model::shipyard::{Sequence, Shipyard, Task};

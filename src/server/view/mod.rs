@@ -6,6 +6,7 @@ mod condition;
 mod config_detail;
 mod deployer;
 mod deployment;
+mod drift;
 mod event;
 mod explanation;
 mod hook;

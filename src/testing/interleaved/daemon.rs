@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::clock::{CountingIds, ManualClock};
+use crate::control::replanning;
 use crate::control::report_lane::ReportLane;
 use crate::control::reporter::StatusReporter;
 use crate::executor::admission::{Admission, SlotQueue};
@@ -108,6 +109,9 @@ impl Daemon {
             reporter.write_to(&repository, vec![Arc::new(writer)]);
             spawner.spawn(group, daemon.clone().syncs(repository));
         }
+        let (hosting, asked) = (daemon.hosting.clone(), daemon.hosting.repositories().into_iter().collect());
+        let ask = move |name: &RepositoryName| hosting.request_sync(name);
+        spawner.spawn(group, replanning::run(daemon.driver.changes(), asked, ask));
         for lane in reporter.lanes() {
             spawner.spawn(group, daemon.clone().reports(lane));
         }

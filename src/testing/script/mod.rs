@@ -43,6 +43,7 @@
 pub(crate) mod declared;
 pub(crate) mod deployer;
 mod environments;
+mod head;
 mod proposals;
 mod rollback;
 mod show;
@@ -66,7 +67,7 @@ use crate::model::object::Kind;
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::{PodId, PodPhase};
 use crate::model::project::Project;
-use crate::model::state::{Attempt, RevisionResult, spec_of};
+use crate::model::state::{Attempt, spec_of};
 use crate::simulation::runtime::Behaviour;
 use crate::simulation::world::{REPOSITORY, World};
 use crate::testing::script::declared::Declared;
@@ -150,7 +151,7 @@ impl Play<'_> {
             _ if Declared::knows(words) => self.declared.change(words),
             ["push" | "allow-prune" | "sync"] => self.push(words[0]).await,
             ["reconcile"] => self.world.reconcile().await,
-            ["settle"] => self.world.settle().await.map(|_| ()),
+            ["settle"] => self.settle().await,
             ["pass", time] => self.world.pass(duration(time)?).await,
             ["show", what @ ..] => self.show(what).await,
             ["check"] => self.check().await,
@@ -242,22 +243,6 @@ impl Play<'_> {
                     declared.key, self.out
                 )));
             }
-        }
-        Ok(())
-    }
-
-    async fn push(&mut self, verb: &str) -> Result<()> {
-        let result = match verb {
-            "push" => {
-                self.pushed = self.declared.project()?;
-                self.world.push(&self.pushed).await?
-            }
-            verb => self.world.sync_again(&self.pushed, verb == "allow-prune").await?,
-        };
-        match result {
-            RevisionResult::Planned(plan) => self.tell_all(show::plan(&plan)),
-            RevisionResult::Refused { reason } => self.tell(&format!("  refused: {reason}")),
-            RevisionResult::Broken { problems } => self.tell_all(problems),
         }
         Ok(())
     }
