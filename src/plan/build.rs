@@ -325,7 +325,7 @@ fn plan_stage<'a>(
         found.extend(overtaken(stage, service, under_way, found, applied));
     }
     controllers::settle(stage, (applied, differing), &mut changes);
-    kept::note_needs(applied, &mut changes);
+    kept::note_needs(stage, applied, &mut changes);
     for (service, why) in applied.never_deployed.iter().filter(|(service, _)| !applied.under_way.contains_key(*service))
     {
         changes.get_mut(service).into_iter().flatten().for_each(|change| leave(change, why));

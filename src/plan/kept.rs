@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::build::Applied;
+use super::under_way::UnderWay;
 use crate::manifest::{read_by_pods, referenced};
-use crate::model::ids::ServiceName;
+use crate::model::ids::{Digest, ServiceName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision};
 use crate::model::project::StageContent;
@@ -112,7 +113,11 @@ fn readers(stage: &StageContent, applied: &Applied) -> BTreeSet<ObjectKey> {
 }
 
 /// Says of what changes and of what goes which deployment configs run with it.
-pub(super) fn note_needs(applied: &Applied, changes: &mut BTreeMap<ServiceName, Vec<Change>>) {
+pub(super) fn note_needs(
+    stage: &StageContent,
+    applied: &Applied,
+    changes: &mut BTreeMap<ServiceName, Vec<Change>>,
+) {
     note_outlived(applied, changes);
     let goes: BTreeSet<ObjectKey> = deletions(changes).map(|change| change.key.clone()).collect();
     if goes.is_empty() {
@@ -139,7 +144,21 @@ pub(super) fn note_needs(applied: &Applied, changes: &mut BTreeMap<ServiceName, 
             }
             None => readers.remove(&change.key).unwrap_or_default(),
         };
+        if is_read(&change.key) {
+            change.needed_by.extend(coming(stage, applied, &change.key));
+        }
     }
+}
+
+/// The deployment configs that deliveries may have brought by then to which something is read that goes now. What these declare
+/// is known as far as it is declared still.
+fn coming(stage: &StageContent, applied: &Applied, gone: &ObjectKey) -> impl Iterator<Item = String> {
+    let brought = applied.under_way.values().flat_map(UnderWay::brings);
+    let may_read = |(key, digest): &(&ObjectKey, &Digest)| {
+        let declared = stage.objects.get(key).filter(|declared| declared.digest == **digest);
+        is_config(key) && declared.is_none_or(|declared| referenced(declared).contains(gone))
+    };
+    brought.filter(may_read).map(|(key, _)| key.name.clone())
 }
 
 /// Says of what changes which deployment configs of the service that had it go on with what it was.

@@ -90,6 +90,12 @@ impl UnderWay {
         here.flat_map(|brought| &brought.keys).filter_map(|(key, digest)| digest.as_ref().map(|_| key))
     }
 
+    /// Each object that it and others bring, with its identity.
+    pub fn brings(&self) -> impl Iterator<Item = (&ObjectKey, &Digest)> {
+        let all = iter::once(self).chain(&self.others).flat_map(|brought| &brought.keys);
+        all.filter_map(|(key, digest)| Some((key, digest.as_ref()?)))
+    }
+
     /// Of all that comes, what is in the stage already: that of it which has the last word.
     pub fn arrived(mut self) -> Option<Self> {
         let others = std::mem::take(&mut self.others);
