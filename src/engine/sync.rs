@@ -292,9 +292,10 @@ fn trigger_one(
     holds::refuse(transition.records, &run.service)?;
     let id = run.id.clone();
     let mut run = SequenceRun { by: Some(asked.by.to_owned()), forced, ..run };
-    if let Some(Told { context, id, data, .. }) = asked.told {
+    if let Some(Told { context, id, trigger, data, .. }) = asked.told {
         run.context = Some(context.clone());
         run.triggered_by = Some(id.clone());
+        run.trigger = Some(trigger.clone());
         run.data = data.clone();
     }
     transition.start(run)?;

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::model::action::{Action, Lane};
 use crate::model::ids::SinkName;
-use crate::model::run::{Run, SequenceRun};
+use crate::model::run::Run;
 use crate::model::sink::Subscription;
 use crate::model::time::Timestamp;
 use crate::report::cloud_event;
@@ -96,16 +96,12 @@ impl Subscribers {
         }
         let of_sequences =
             changed.filter_map(|(before, after)| Some((before.and_then(Run::sequence), after.sequence()?)));
-        of_sequences.flat_map(|(before, after)| self.news(before, after, now)).collect()
-    }
-
-    fn news(&self, before: Option<&SequenceRun>, after: &SequenceRun, now: Timestamp) -> Vec<Write> {
         let mut asked = Vec::new();
-        for event in cloud_event::news(before, after) {
+        for (run, event) in cloud_event::news(of_sequences) {
             for sink in self.0.iter().filter(|sink| is_told(&sink.subscriptions, &event)) {
                 let (sink, event) = (sink.name.clone(), Box::new(event.clone()));
-                let action = Box::new(Action::Send { sink, about: after.id.clone(), event });
-                let run = Action::events_of(after.context.as_deref().unwrap_or(after.id.as_str()));
+                let action = Box::new(Action::Send { sink, about: run.id.clone(), event });
+                let run = Action::events_of(run.context.as_deref().unwrap_or(run.id.as_str()));
                 asked.push(Write::Ask { run, action, due: now, at: now });
             }
         }

@@ -160,6 +160,9 @@ pub enum Event {
         task: usize,
         /// Who.
         executor: String,
+        /// The id of its event.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        id: String,
         /// What it says, for people.
         message: String,
     },

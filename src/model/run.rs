@@ -26,8 +26,8 @@ pub use controllers::{Controlled, Controllers, Leader};
 pub use deployer::{Asked, Deployer};
 pub use executor::{DoneBy, ExecutorRecord, triggered_by};
 pub use hook::HookRecord;
-pub use sequence::{Delivery, SequenceRun, SequenceState};
-pub use task::{DeploymentRef, TaskLimits, TaskRecord, TaskTry};
+pub use sequence::{Delivery, SequenceRun, SequenceState, TriggerEvent};
+pub use task::{DeploymentRef, EarlierOffer, TaskLimits, TaskRecord, TaskTry};
 
 /// What a run drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

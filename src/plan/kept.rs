@@ -113,11 +113,7 @@ fn readers(stage: &StageContent, applied: &Applied) -> BTreeSet<ObjectKey> {
 }
 
 /// Says of what changes and of what goes which deployment configs run with it.
-pub(super) fn note_needs(
-    stage: &StageContent,
-    applied: &Applied,
-    changes: &mut BTreeMap<ServiceName, Vec<Change>>,
-) {
+pub(super) fn note_needs(stage: &StageContent, applied: &Applied, changes: &mut BTreeMap<ServiceName, Vec<Change>>) {
     note_outlived(applied, changes);
     let goes: BTreeSet<ObjectKey> = deletions(changes).map(|change| change.key.clone()).collect();
     if goes.is_empty() {

@@ -16,8 +16,9 @@ use crate::model::time::Timestamp;
 
 /// Everything that has happened to a run, oldest first. Of tasks that a run before has done, that one tells.
 pub fn of_run(run: &SequenceRun) -> Vec<CloudEvent> {
-    let id = run.triggered_by.clone().unwrap_or_else(|| format!("{}.triggered", run.id));
-    let mut events = vec![sequence(run, ("triggered", id.clone()), run.created_at, dataflow::about(run))];
+    let asked = asked(run);
+    let id = asked.id.clone();
+    let mut events = vec![asked];
     if let Some(at) = run.started_at {
         let started = sequence(run, ("started", format!("{}.started", run.id)), at, dataflow::about(run));
         events.push(answering(started, &id));
@@ -33,39 +34,82 @@ pub fn of_run(run: &SequenceRun) -> Vec<CloudEvent> {
     events
 }
 
+/// What asks for a sequence: the event that somebody told, if that is what it says, else one of our own, which answers what
+/// has happened.
+fn asked(run: &SequenceRun) -> CloudEvent {
+    let ours = sequence(run, ("triggered", format!("{}.triggered", run.id)), run.created_at, dataflow::about(run));
+    match (&run.triggered_by, &run.trigger) {
+        (Some(id), Some(told)) if told.kind == ours.kind => {
+            CloudEvent { id: id.clone(), source: told.source.clone(), ..ours }
+        }
+        (Some(id), Some(_)) => answering(ours, id),
+        (Some(id), None) => CloudEvent { id: id.clone(), ..ours }, // recorded before its source was
+        (None, _) => ours,
+    }
+}
+
+/// What has happened that started a run, if that is no event about sequences.
+fn happened(run: &SequenceRun) -> Option<CloudEvent> {
+    let (id, told) = run.triggered_by.as_ref().zip(run.trigger.as_ref())?;
+    let asked = asked(run);
+    let data = merge(run.data.clone(), dataflow::about(run));
+    let event = CloudEvent { source: told.source.clone(), ..CloudEvent::of(told.kind.clone(), id.clone(), data) };
+    (told.kind != asked.kind).then(|| about(run, event, Some(run.created_at)))
+}
+
 /// Everything that has happened to runs, newest first, as the runs come. What happens at once is told run after run, as sinks
 /// are told of it: what ends one begins the next.
 pub fn newest_first(runs: &[SequenceRun]) -> Vec<CloudEvent> {
-    let mut events: Vec<CloudEvent> = runs.iter().flat_map(|run| of_run(run).into_iter().rev()).collect();
-    events.sort_by(|one, other| other.time.cmp(&one.time));
-    events
+    let mut heard = BTreeSet::new();
+    let mut events: Vec<(bool, CloudEvent)> = Vec::new();
+    for run in runs {
+        let told =
+            happened(run).filter(|event| heard.insert((event.kind.clone(), event.source.clone(), event.id.clone())));
+        let all = told.into_iter().chain(of_run(run)).map(|event| (goes_on(run, &event), event));
+        let mut all: Vec<_> = all.collect();
+        all.reverse();
+        events.extend(all);
+    }
+    events.sort_by(|(one_goes_on, one), (other_goes_on, other)| {
+        other.time.cmp(&one.time).then(one_goes_on.cmp(other_goes_on))
+    });
+    events.into_iter().map(|(_, event)| event).collect()
 }
 
-/// What has happened to a run since it was as `before`, oldest first; everything, if it was not there.
-pub fn news(before: Option<&SequenceRun>, now: &SequenceRun) -> Vec<CloudEvent> {
-    let name = |event: &CloudEvent| (event.kind.clone(), event.source.clone(), event.id.clone());
-    let known: BTreeSet<_> = before.map(of_run).unwrap_or_default().iter().map(name).collect();
-    of_run(now).into_iter().filter(|event| !known.contains(&name(event))).collect()
+/// Whether an event is about a run that had begun before: at one time, that is told before what begins.
+fn goes_on(run: &SequenceRun, event: &CloudEvent) -> bool {
+    run.started_at.is_some_and(|began| Some(rfc3339_sorting(began)) < event.time)
+}
+
+/// What has happened to runs since each was as `before`, in that order; everything of those that were not there. What goes on or
+/// ends is told before what begins at the same time: it makes room.
+pub fn news<'a>(
+    changed: impl Iterator<Item = (Option<&'a SequenceRun>, &'a SequenceRun)>,
+) -> Vec<(&'a SequenceRun, CloudEvent)> {
+    let mut found: Vec<(&SequenceRun, CloudEvent)> = Vec::new();
+    for (before, now) in changed {
+        let name = |event: &CloudEvent| (event.kind.clone(), event.source.clone(), event.id.clone());
+        let known: BTreeSet<_> = before.map(of_run).unwrap_or_default().iter().map(name).collect();
+        found.extend(of_run(now).into_iter().filter(|event| !known.contains(&name(event))).map(|event| (now, event)));
+    }
+    found.sort_by_key(|(run, event)| !goes_on(run, event));
+    found
 }
 
 /// The task that executors may take, or about which a person is to decide.
 pub fn open_task(run: &SequenceRun) -> Option<CloudEvent> {
     let (index, task) = run.offered()?;
-    Some(triggered(run, index, task))
+    Some(triggered(run, (index, task), (&run.triggered_id(index), task.last_offer())))
 }
 
 fn of_task(run: &SequenceRun, index: usize, task: &TaskRecord) -> Vec<CloudEvent> {
-    let asked = triggered(run, index, task);
-    let id = asked.id.clone();
-    let mut events = vec![asked];
-    let is_ours = !matches!(run.done_by(index), DoneBy::Executors);
-    if is_ours {
-        events.push(own(run, task, ("started", &id), task.started_at, None));
+    let mut events = Vec::new();
+    for (offer, earlier) in (1..).zip(&task.earlier) {
+        let id = run.triggered_id_of(index, offer);
+        events.extend(of_offer(run, (index, task), (&id, Some(earlier.at)), &earlier.executors));
     }
-    for executor in &task.executors {
-        let told = of_executor(run, task, executor, &id);
-        events.extend(told.filter(|event| !is_ours || !event.kind.ends_with(".started"))); // who decides, only decides
-    }
+    let id = run.triggered_id(index);
+    events.extend(of_offer(run, (index, task), (&id, task.last_offer()), &task.executors));
     let is_told = task.executors.iter().any(|it| it.finished_at.is_some());
     if let (Some(outcome), false) = (task.outcome, is_told) {
         events.push(own(run, task, ("finished", &id), task.ended_at, Some(outcome)));
@@ -73,10 +117,32 @@ fn of_task(run: &SequenceRun, index: usize, task: &TaskRecord) -> Vec<CloudEvent
     events
 }
 
-fn triggered(run: &SequenceRun, index: usize, task: &TaskRecord) -> CloudEvent {
-    let event =
-        CloudEvent::of(format!("{PREFIX}{}.triggered", task.name), run.triggered_id(index), of_triggered(run, index));
-    about(run, event, task.started_at)
+/// What has come of telling once that a task is to be done.
+fn of_offer(
+    run: &SequenceRun,
+    (index, task): (usize, &TaskRecord),
+    (id, at): (&str, Option<Timestamp>),
+    executors: &[ExecutorRecord],
+) -> Vec<CloudEvent> {
+    let mut events = vec![triggered(run, (index, task), (id, at))];
+    let is_ours = !matches!(run.done_by(index), DoneBy::Executors);
+    if is_ours {
+        events.push(own(run, task, ("started", id), at, None));
+    }
+    for executor in executors {
+        let told = of_executor(run, task, executor, id);
+        events.extend(told.filter(|event| !is_ours || !event.kind.ends_with(".started"))); // who decides, only decides
+    }
+    events
+}
+
+fn triggered(
+    run: &SequenceRun,
+    (index, task): (usize, &TaskRecord),
+    (id, at): (&str, Option<Timestamp>),
+) -> CloudEvent {
+    let data = of_triggered(run, index);
+    about(run, CloudEvent::of(format!("{PREFIX}{}.triggered", task.name), id.to_owned(), data), at)
 }
 
 /// What launchway says of a task that it does itself, or that nobody has done.
@@ -110,8 +176,11 @@ fn of_executor(
         at.map(|_| answering(event, triggered))
     };
     let started = told("started", &executor.started_by, executor.started_at, said(run, None, ""));
+    let reported = said(run, None, &executor.reported);
+    let reported = told("status.changed", &executor.reported_by, executor.reported_at, reported);
     let data = merge(executor.data.clone(), said(run, executor.outcome, &executor.message));
-    [started, told("finished", &executor.finished_by, executor.finished_at, data)].into_iter().flatten()
+    let finished = told("finished", &executor.finished_by, executor.finished_at, data);
+    [started, reported, finished].into_iter().flatten()
 }
 
 fn said(run: &SequenceRun, outcome: Option<Outcome>, message: &str) -> Value {
@@ -142,9 +211,10 @@ mod tests {
     use super::*;
     use crate::engine::sequence::machine::{step, task_records};
     use crate::manifest::digest;
-    use crate::model::event::Event;
+    use crate::model::event::{Event, Timer};
     use crate::model::ids::{Destination, ServiceKey};
     use crate::model::project::Procedure;
+    use crate::model::run::{SequenceState, TriggerEvent};
     use crate::model::shipyard::{Sequence, Task};
 
     /// A run of an approval and a release by an executor, which are both over.
@@ -229,13 +299,111 @@ mod tests {
         assert_eq!(newest(&[later(0), last(1)]), after);
     }
 
+    /// A run whose only task has failed once, and is left to executors again.
+    fn retried() -> SequenceRun {
+        let sequence = Sequence {
+            name: "delivery".into(),
+            tasks: vec![Task { retries: 1, ..Task::named("release") }],
+            ..Sequence::default()
+        };
+        let tasks = task_records(&sequence);
+        let procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
+        let run = SequenceRun { tasks, procedure, ..ended() };
+        let run = SequenceRun { state: SequenceState::Queued, started_at: None, ended_at: None, outcome: None, ..run };
+        let (task, executor) = (0, || "helm".to_owned());
+        let started = Event::ExecutorStarted { task, executor: executor(), id: "e1".into(), data: Value::Null };
+        let half = Event::ExecutorReported { task, executor: executor(), id: "e2".into(), message: "half way".into() };
+        let (id, message, data) = ("e3".to_owned(), "no".to_owned(), Value::Null);
+        let failed = Event::ExecutorFinished { task, executor: executor(), id, outcome: Outcome::FAIL, message, data };
+        let again = Event::Timer { timer: Timer::Retry };
+        let events = [Event::Admitted, started, half, failed, again];
+        events.iter().zip(0..).fold(run, |run, (event, second)| step(&run, event, Timestamp(second * 1000)).0)
+    }
+
+    #[test]
+    fn what_was_told_of_a_task_before_it_was_tried_again_is_told_still() {
+        let told: Vec<String> = of_run(&retried())
+            .iter()
+            .map(|event| {
+                let (kind, at) = (event.short_kind(), event.time.clone().unwrap_or_default());
+                format!("{kind} {} at {} {}", event.id, &at[17..19], event.text("message"))
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "dev.delivery.triggered r1.triggered at 00 ",
+                "dev.delivery.started r1.started at 00 ",
+                "release.triggered r1.0.1 at 00 ",
+                "release.started e1 at 01 ",
+                "release.status.changed e2 at 02 half way",
+                "release.finished e3 at 03 no",
+                "release.triggered r1.0.2 at 04 ",
+            ]
+        );
+    }
+
+    /// Two sequences that one event starts are told apart, and both follow from it; one that it asks for is just that event.
+    #[test]
+    fn each_event_has_an_id_of_its_own_with_its_source() {
+        let told = |kind: &str| {
+            let trigger = TriggerEvent { kind: format!("{PREFIX}{kind}"), source: "ci".into() };
+            let run = SequenceRun { triggered_by: Some("e7".into()), trigger: Some(trigger), ..ended() };
+            let mut oldest = newest_first(&[run.clone(), SequenceRun { id: "r2".into(), ..run }]);
+            oldest.retain(|event| event.short_kind().ends_with("triggered") || event.short_kind() == "problem.open");
+            let of = |event: CloudEvent| {
+                let answers = event.triggeredid.clone().unwrap_or_default();
+                format!("{} {} of {} {answers}", event.short_kind(), event.id, event.source)
+            };
+            oldest
+                .into_iter()
+                .rev()
+                .map(of)
+                .filter(|told| !told.contains("release") && !told.contains("approval"))
+                .collect::<Vec<_>>()
+        };
+        let of_two = [
+            "dev.delivery.triggered r2.triggered of launchway e7",
+            "problem.open e7 of ci ",
+            "dev.delivery.triggered r1.triggered of launchway e7",
+        ];
+        let mut happened = told("problem.open");
+        happened.sort();
+        let mut expected = of_two.to_vec();
+        expected.sort_unstable();
+        assert_eq!(happened, expected);
+        assert_eq!(
+            told("dev.delivery.triggered"),
+            ["dev.delivery.triggered e7 of ci ", "dev.delivery.triggered e7 of ci "]
+        );
+    }
+
+    /// Who waits for a slot begins once it is free.
+    #[test]
+    fn what_ends_is_told_before_what_begins_for_that() {
+        let ends = SequenceRun { id: "r9".into(), ended_at: Some(Timestamp(5)), ..ended() };
+        let before = SequenceRun { ended_at: None, outcome: None, ..ends.clone() };
+        let waits = SequenceRun { started_at: None, ended_at: None, outcome: None, tasks: Vec::new(), ..ended() };
+        let begins = SequenceRun { started_at: Some(Timestamp(5)), ..waits.clone() };
+        let news = news([(Some(&waits), &begins), (Some(&before), &ends)].into_iter());
+        let told: Vec<&str> = news.iter().map(|(_, event)| event.id.as_str()).collect();
+        assert_eq!(told, ["r9.finished", "r1.started"]);
+        let newest = newest_first(&[ends, begins]);
+        let newest: Vec<&str> = newest.iter().map(|event| event.id.as_str()).take(2).collect();
+        assert_eq!(newest, ["r1.started", "r9.finished"]);
+    }
+
     #[test]
     fn what_is_new_is_told_once() {
         let all = of_run(&ended());
         let before = SequenceRun { ended_at: None, outcome: None, ..ended() };
-        let news = news(Some(&before), &ended());
-        assert_eq!(news.iter().map(CloudEvent::short_kind).collect::<Vec<_>>(), ["dev.delivery.finished"]);
-        assert_eq!((super::news(None, &ended()), super::news(Some(&ended()), &ended())), (all, Vec::new()));
+        let news = |before: Option<&SequenceRun>| {
+            let now = ended();
+            news(std::iter::once((before, &now))).into_iter().map(|(_, event)| event).collect::<Vec<_>>()
+        };
+        let told = news(Some(&before));
+        assert_eq!(told.iter().map(CloudEvent::short_kind).collect::<Vec<_>>(), ["dev.delivery.finished"]);
+        assert_eq!((news(None), news(Some(&ended()))), (all, Vec::new()));
     }
 
     #[test]

@@ -282,9 +282,11 @@ impl World {
     pub async fn pass_on(&self, end: Timestamp) -> Result<bool> {
         let look = self.settle().await?;
         let (due, report) = (self.outbox.next_due().await?, self.reporter.next_due().await?);
-        match due.into_iter().chain(report).chain(look).min().filter(|due| *due <= end) {
+        let late = self.runtime.next_deadline();
+        match due.into_iter().chain(report).chain(look).chain(late).min().filter(|due| *due <= end) {
             Some(due) => {
                 self.clock.advance_to(due);
+                self.runtime.end_late();
                 Ok(true)
             }
             None => {

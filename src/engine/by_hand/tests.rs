@@ -18,6 +18,7 @@ use crate::testing::world::deployment_config;
 
 mod approval;
 mod pause;
+mod rerun;
 mod retry;
 mod steer;
 mod switch;

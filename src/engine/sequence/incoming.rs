@@ -19,7 +19,7 @@ use crate::model::git_event::GitEvent;
 use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::outcome::{Outcome, Status, TaskResult};
 use crate::model::plan::{Plan, StagePlan};
-use crate::model::run::{ExecutorRecord, Run, SequenceRun, SequenceState, triggered_by};
+use crate::model::run::{ExecutorRecord, Run, SequenceRun, SequenceState, TriggerEvent, triggered_by};
 use crate::model::shipyard::{EVALUATION_TASK, Sequence, Task};
 use crate::model::transaction::{KEPT_BY_AGE, Write};
 use crate::plan::triggered;
@@ -50,12 +50,14 @@ pub struct Received {
 }
 
 /// What a run has from the event that starts it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// What all that follows has in common.
     pub context: String,
     /// The event's id.
     pub id: String,
+    /// Its type and source.
+    pub trigger: TriggerEvent,
     /// What it leaves to the tasks.
     pub data: Value,
     /// Under what it is remembered that it was told.
@@ -66,7 +68,8 @@ impl Told {
     /// What an event gives to what it starts.
     pub fn of(event: &CloudEvent) -> Self {
         let data = left(&event.data);
-        Self { context: context(event), id: event.id.clone(), data, once: once(event) }
+        let trigger = TriggerEvent { kind: event.kind.clone(), source: event.source.clone() };
+        Self { context: context(event), id: event.id.clone(), trigger, data, once: once(event) }
     }
 
     /// The same for a delivery to a stage, which is started apart from what else the event starts.
@@ -205,6 +208,9 @@ fn has_no_effect(
         Some(it) if !is_current || it.started_at.is_none() || it.again_at.is_some() => {
             Some(format!("`{}` does not wait for it", it.step))
         }
+        Some(it) if phase == Phase::StatusChanged && !it.executors.iter().any(|it| it.is_at_work(&event.source)) => {
+            Some(format!("{} has not begun `{}`, or has ended it", event.source, it.step))
+        }
         Some(it) if is_crowded(&it.executors, &event.source, phase) => {
             Some(format!("`{}` has {MOST_EXECUTORS} executors, which are enough", it.step))
         }
@@ -222,7 +228,7 @@ fn fact(event: &CloudEvent, task: usize, phase: Phase) -> Event {
     let message = event.text("message").chars().take(LONGEST_MESSAGE).collect();
     match phase {
         Phase::Started => Event::ExecutorStarted { task, executor, id, data },
-        Phase::StatusChanged => Event::ExecutorReported { task, executor, message },
+        Phase::StatusChanged => Event::ExecutorReported { task, executor, id, message },
         Phase::Finished => Event::ExecutorFinished { task, executor, id, outcome: outcome(&event.data), message, data },
     }
 }
@@ -363,6 +369,7 @@ fn draft(
         cause: format!("{} by {}", event.short_kind(), event.source),
         context: Some(told.context),
         triggered_by: Some(told.id),
+        trigger: Some(told.trigger),
         data: told.data,
         is_foreign: !is_declared,
         ..SequenceRun::draft(key, planned.destination.clone(), revision, content::stored(procedure))

@@ -35,10 +35,10 @@ pub fn task_pod(run: &SequenceRun, index: usize, definition: &TaskDefinition, at
     }
 }
 
-/// How long one try may take, in seconds: as its `Task` object says, else the shipyard, else the daemon's configuration.
+/// How long one try may take, in seconds: as the shipyard says of this stage, else the `Task` object of all, else the daemon's configuration.
 fn limit(run: &SequenceRun, index: usize, definition: &TaskDefinition) -> u64 {
     let declared = run.declared(index).and_then(|declared| declared.timeout_ms).map(|limit| limit.div_ceil(1000));
-    definition.timeout_seconds.or(declared).unwrap_or(run.limits.run.as_secs()).max(1)
+    declared.or(definition.timeout_seconds).unwrap_or(run.limits.run.as_secs()).max(1)
 }
 
 /// `<service>-<step>-<end of the run's id>`, with `-2` and so on for further tries. The end of a ULID is its random
@@ -48,4 +48,38 @@ fn pod_name(run: &SequenceRun, task: &TaskRecord, attempt: usize) -> PodName {
     let unique = &id[id.len().saturating_sub(8)..];
     let first = format!("{}-{}-{unique}", run.service.service, task.step);
     PodName::new(if attempt > 1 { format!("{first}-{attempt}") } else { first })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixtures::delivery;
+    use crate::manifest::digest;
+    use crate::model::object::Location;
+    use crate::model::project::Procedure;
+
+    #[test]
+    fn a_stage_may_give_a_task_less_or_more_time_than_its_object() {
+        for (in_stage, in_object, expected) in
+            [(None, None, 3600), (None, Some(9), 9), (Some(2500), Some(9), 3), (Some(0), None, 1)]
+        {
+            let mut run = delivery("s1", "a");
+            let mut sequence = run.procedure.sequence.clone();
+            sequence.tasks[0].timeout_ms = in_stage;
+            run.procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
+            let (command, image, env, stages, services) = Default::default();
+            let definition = TaskDefinition {
+                command,
+                image,
+                env,
+                timeout_seconds: in_object,
+                retries: 0,
+                services,
+                stages,
+                properties: serde_json::Map::default(),
+                location: Location::default(),
+            };
+            assert_eq!(limit(&run, 0, &definition), expected, "{in_stage:?} {in_object:?}");
+        }
+    }
 }

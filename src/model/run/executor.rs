@@ -48,6 +48,15 @@ pub struct ExecutorRecord {
     /// The id of the event that said so.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub started_by: String,
+    /// When it has told last how far it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_at: Option<Timestamp>,
+    /// The id of the event that said so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reported_by: String,
+    /// What that said, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reported: String,
     /// When it was last heard of since, where that matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_at: Option<Timestamp>,
@@ -72,9 +81,23 @@ impl ExecutorRecord {
     /// One of which nothing is known but its name.
     pub fn of(name: &str) -> Self {
         let name = name.to_owned();
-        let (started_by, finished_by, message, data) = Default::default();
-        let (started_at, heard_at, finished_at, outcome) = Default::default();
-        Self { name, started_at, started_by, heard_at, finished_at, finished_by, outcome, message, data }
+        let (started_by, reported_by, finished_by) = Default::default();
+        let (started_at, reported_at, heard_at, finished_at) = Default::default();
+        let (reported, message, data, outcome) = Default::default();
+        Self {
+            name,
+            started_at,
+            started_by,
+            reported_at,
+            reported_by,
+            reported,
+            heard_at,
+            finished_at,
+            finished_by,
+            outcome,
+            message,
+            data,
+        }
     }
 
     /// Whether it is to be completed by what an executor tells; word of how it gets on needs nothing.
@@ -84,6 +107,11 @@ impl ExecutorRecord {
             Phase::StatusChanged => true,
             Phase::Finished => self.finished_at.is_none(),
         }
+    }
+
+    /// Whether it is of this name, and has not ended.
+    pub fn is_at_work(&self, name: &str) -> bool {
+        self.name == name && self.started_at.is_some() && self.finished_at.is_none()
     }
 
     /// When it was heard of last, if it has begun and is not done.
@@ -172,8 +200,12 @@ impl SequenceRun {
     /// The id of the event by which the task at `index` is told to be done: each time that it is left to executors it has
     /// another one.
     pub fn triggered_id(&self, index: usize) -> String {
-        let offers = self.tasks.get(index).map_or(0, |task| task.offers);
-        format!("{}.{index}.{offers}", self.id)
+        self.triggered_id_of(index, self.tasks.get(index).map_or(0, |task| task.offers))
+    }
+
+    /// The same of an earlier time, counted from 1.
+    pub fn triggered_id_of(&self, index: usize, offer: u32) -> String {
+        format!("{}.{index}.{offer}", self.id)
     }
 
     /// The place of the task about which only a person decides now.

@@ -68,9 +68,12 @@ pub struct SequenceRun {
     /// What its runs, in all stages, have in common in events; nothing, if that follows from what started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// The event that started it, if one did.
+    /// The id of the event that started it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub triggered_by: Option<String>,
+    /// What else is known of that event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<TriggerEvent>,
     /// Whether its service is nothing that is declared here: executors do all of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_foreign: bool,
@@ -97,6 +100,15 @@ pub struct SequenceRun {
     pub outcome: Option<Outcome>,
     /// Why it waits, or how it ended, for people.
     pub message: String,
+}
+
+/// An event that started a sequence: by its source and id events are told apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerEvent {
+    /// Its type.
+    pub kind: String,
+    /// Who told it.
+    pub source: String,
 }
 
 /// What a sequence run brings to a service.
@@ -164,6 +176,7 @@ impl SequenceRun {
             limits: TaskLimits::default(),
             context: None,
             triggered_by: None,
+            trigger: None,
             is_foreign: false,
             data: Value::Null,
             preceded: None,

@@ -53,6 +53,12 @@ pub struct TaskRecord {
     /// Who has taken it or decided about it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub executors: Vec<ExecutorRecord>,
+    /// When it was left to executors, or evaluated, the last time, if that was not the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_at: Option<Timestamp>,
+    /// Each time before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierOffer>,
     /// When what its objectives are about was known: it is judged by that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_at: Option<Timestamp>,
@@ -70,6 +76,11 @@ fn is_zero(value: &u32) -> bool {
 }
 
 impl TaskRecord {
+    /// When it was left to executors, or evaluated, the last time.
+    pub fn last_offer(&self) -> Option<Timestamp> {
+        self.offered_at.or(self.started_at)
+    }
+
     /// One that has not begun.
     pub fn new(name: impl Into<String>, step: impl Into<String>) -> Self {
         Self {
@@ -84,11 +95,23 @@ impl TaskRecord {
             offers: 0,
             again_at: None,
             executors: Vec::new(),
+            offered_at: None,
+            earlier: Vec::new(),
             measured_at: None,
             evaluation: Value::Null,
             done_before: false,
         }
     }
+}
+
+/// What has come of leaving a task to executors, or of evaluating it, before that was done once more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierOffer {
+    /// When it was.
+    pub at: Timestamp,
+    /// Who had taken it; what they have left counts no more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub executors: Vec<ExecutorRecord>,
 }
 
 /// A deployment that a task waits for.

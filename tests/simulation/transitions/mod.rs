@@ -54,7 +54,7 @@ fn executor_started(task: usize, executor: &str) -> Event {
 }
 
 fn executor_reported(task: usize, executor: &str) -> Event {
-    Event::ExecutorReported { task, executor: executor.into(), message: "half way".into() }
+    Event::ExecutorReported { task, executor: executor.into(), id: "e3".into(), message: "half way".into() }
 }
 
 fn executor_finished(task: usize, executor: &str, outcome: Outcome) -> Event {

@@ -24,9 +24,8 @@ impl Step {
             }
             None => return,
         };
-        let task = &mut self.run.tasks[index];
-        (task.again_at, task.measured_at) = (None, None);
-        task.offers += 1;
+        self.count_offer(index);
+        self.run.tasks[index].measured_at = None;
         let limit = self.run.declared(index).and_then(|task| task.timeout_ms).map(Duration::from_millis);
         let Some(measurement) = measurement(&self.run, (index, &objectives), self.now) else {
             return self.judge_objectives(index, self.now, BTreeMap::new());

@@ -13,7 +13,7 @@ use crate::model::cloud_event::Phase;
 use crate::model::data::{MOST_DATA, merge};
 use crate::model::event::{Event, Timer};
 use crate::model::outcome::{Outcome, Status, TaskResult};
-use crate::model::run::{DoneBy, ExecutorRecord, SequenceState};
+use crate::model::run::{DoneBy, EarlierOffer, ExecutorRecord, SequenceState};
 
 /// How long a task that is to end waits for those who do it: whatever they change must not meet what comes next.
 const GRACE: Duration = Duration::from_secs(60);
@@ -29,11 +29,22 @@ impl Step {
     pub(super) fn offer(&mut self, index: usize) {
         let limit = self.run.declared(index).and_then(|task| task.start_timeout_ms).map(Duration::from_millis);
         self.set_timer(Timer::Start, limit.unwrap_or(self.run.limits.start));
+        self.count_offer(index);
+        self.tell_who(index);
+    }
+
+    /// A task is left to whoever does it. What came of that before is told as long as the run is; what it has left counts no more.
+    pub(super) fn count_offer(&mut self, index: usize) {
+        let now = self.now;
         let task = &mut self.run.tasks[index];
-        task.executors.clear();
+        let mut executors = std::mem::take(&mut task.executors);
+        if let Some(at) = task.last_offer().filter(|_| task.offers > 0) {
+            executors.iter_mut().for_each(|executor| executor.data = Value::Null);
+            task.earlier.push(EarlierOffer { at, executors });
+            task.offered_at = Some(now);
+        }
         task.again_at = None;
         task.offers += 1;
-        self.tell_who(index);
     }
 
     /// What came before decides, or a person: as the task says for each result.
@@ -62,8 +73,8 @@ impl Step {
             Event::ExecutorStarted { task, executor, id, data } if *task == index => {
                 self.executor_started(index, (executor, id), data);
             }
-            Event::ExecutorReported { task, executor, message } if *task == index => {
-                self.executor_reported(index, executor, message);
+            Event::ExecutorReported { task, executor, id, message } if *task == index => {
+                self.executor_reported(index, (executor, id), message);
             }
             Event::ExecutorFinished { task, executor, id, outcome, message, data } if *task == index => {
                 self.executor_finished(index, (executor, id), (*outcome, message), data);
@@ -93,11 +104,14 @@ impl Step {
         self.await_sign(index);
     }
 
-    fn executor_reported(&mut self, index: usize, name: &str, message: &str) {
+    fn executor_reported(&mut self, index: usize, (name, id): (&str, &str), message: &str) {
         let (now, is_limited) = (self.now, self.has_heartbeat(index));
         let open = self.run.tasks[index].executors.iter_mut().rev();
         if let Some(executor) = open.into_iter().find(|it| it.name == name && it.finished_at.is_none()) {
             message.clone_into(&mut executor.message);
+            message.clone_into(&mut executor.reported);
+            id.clone_into(&mut executor.reported_by);
+            executor.reported_at = Some(now);
             executor.heard_at = is_limited.then_some(now);
             self.await_sign(index);
         }
@@ -251,7 +265,7 @@ impl Step {
         if task.ended_at.is_some() || task.executors.iter().any(|it| it.started_at.is_some()) {
             return;
         }
-        let limit = policy::format_duration(self.now.since(task.started_at.unwrap_or(self.now)));
+        let limit = policy::format_duration(self.now.since(task.last_offer().unwrap_or(self.now)));
         let message = match task.executors.is_empty() {
             true => format!(
                 "no executor has started `{}` within {limit}: connect one, or add a Task object of that name",

@@ -162,8 +162,12 @@ fn limits_are_as_the_task_says() {
 fn who_has_begun_and_is_silent_for_too_long_ends_the_task() {
     let at = |seconds: i64| Timestamp(NOW.0 + 1_000 * seconds);
     let told = |run: &SequenceRun, event: Event, seconds: i64| step(run, &event, at(seconds)).0;
-    let says =
-        |name: &str, message: &str| Event::ExecutorReported { task: 0, executor: name.into(), message: message.into() };
+    let says = |name: &str, message: &str| Event::ExecutorReported {
+        task: 0,
+        executor: name.into(),
+        id: String::new(),
+        message: message.into(),
+    };
     let ends = |run: &SequenceRun, seconds: i64| told(run, timer(Timer::Progress), seconds);
     let run = admitted(vec![Task { heartbeat_ms: Some(60_000), retries: 1, ..Task::named("test") }]);
     assert_eq!(ends(&run, 600).ended_at, None, "nobody has begun");
