@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::answer::{Words, unanswered};
 use super::api::{Answer, ApiClient};
+use super::paging::{More, Page};
 use crate::error::{Context, Failure, Result};
 
 /// What a request to a host needs.
@@ -31,15 +32,26 @@ impl Ask<'_> {
 
     /// Reads something; nothing, if it is not there.
     pub(super) async fn get<T: DeserializeOwned>(self, url: Url) -> Result<Option<T>> {
-        let answer = self.send(Method::GET, url, None, &[(404, "")]).await?;
-        answer.map(|answer| self.read(&answer)).transpose()
+        Ok(self.get_part(url).await?.map(|(found, _)| found))
     }
 
-    /// Reads a list. That a host knows of none says nothing of what is on it: it may hide the repository from the token.
-    pub(super) async fn list<T: DeserializeOwned>(self, url: Url) -> Result<T> {
+    /// Reads a page of a list; nothing, if it is not there.
+    pub(super) async fn page<T: DeserializeOwned>(self, url: Url) -> Result<Option<Page<T>>> {
+        Ok(self.get_part(url).await?.map(|(items, more)| Page::new(items, more)))
+    }
+
+    /// Reads a part of a list, with what is said of what follows; nothing, if it is not there.
+    pub(super) async fn get_part<T: DeserializeOwned>(self, url: Url) -> Result<Option<(T, More)>> {
+        let answer = self.send(Method::GET, url, None, &[(404, "")]).await?;
+        answer.map(|answer| Ok((self.read(&answer)?, More::told(&answer.headers)))).transpose()
+    }
+
+    /// The same. That a host knows of no list says nothing of what is on it: it may hide the repository from the token.
+    pub(super) async fn list<T: DeserializeOwned>(self, url: Url) -> Result<(T, More)> {
         let answer = self.send(Method::GET, url, None, &[]).await?;
         let unanswered = || Failure::stalled(format!("{} does not answer", self.words.name));
-        self.read(&answer.ok_or_else(unanswered)?)
+        let answer = answer.ok_or_else(unanswered)?;
+        Ok((self.read(&answer)?, More::told(&answer.headers)))
     }
 
     /// Writes something. An answer of one of `refusals`, a status and words in it, is nothing.

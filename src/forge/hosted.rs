@@ -18,6 +18,7 @@ use super::address::RepositoryAddress;
 use super::answer::{Meaning, Words, meant, refusal};
 use super::api::{Answer, ApiClient, ApiSettings, Manners};
 use super::credential::Credential;
+use super::paging::{More, Page};
 use super::text::one_line;
 use super::{Refusal, StatusWriter};
 use crate::clock::Clock;
@@ -80,9 +81,6 @@ impl<A: ?Sized> Hosted<A> {
 /// How long a host is left alone that wants fewer requests and does not say for how long.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Pages that are read to see what is there already. What is beyond is written again, which shows nothing new.
-const PAGES: usize = 20;
-
 /// Each status is a request of its own; a call should end within seconds.
 const BATCH: usize = 50;
 
@@ -144,13 +142,34 @@ impl Call<'_> {
         url: Url,
         commit: &CommitId,
     ) -> Result<Option<T>, Refusal> {
+        Ok(self.get_part(api, url, commit).await?.map(|(found, _)| found))
+    }
+
+    /// Reads a page of a list. What is beyond those that are read is written again, which shows nothing new.
+    pub(super) async fn page<A: StatusApi, T: DeserializeOwned>(
+        self,
+        api: &A,
+        url: Url,
+        commit: &CommitId,
+    ) -> Result<Option<Page<T>>, Refusal> {
+        Ok(self.get_part(api, url, commit).await?.map(|(items, more)| Page::new(items, more)))
+    }
+
+    /// The same with what is said of what follows.
+    pub(super) async fn get_part<A: StatusApi, T: DeserializeOwned>(
+        self,
+        api: &A,
+        url: Url,
+        commit: &CommitId,
+    ) -> Result<Option<(T, More)>, Refusal> {
         let answer = self.client.send(Method::GET, url, None).await?;
         if matches!(answer.status.as_u16(), 404 | 422) {
             return Ok(None);
         }
         let Some(answer) = self.success(api, answer, commit)? else { return Ok(None) };
         let foreign = || format!("the answer is not that of {}; is `forge.url` right?", api.words().name);
-        serde_json::from_slice(&answer.body).or_stalled(foreign).map(Some).map_err(Refusal::All)
+        let found = serde_json::from_slice(&answer.body).or_stalled(foreign).map_err(Refusal::All)?;
+        Ok(Some((found, More::told(&answer.headers))))
     }
 
     /// Writes something of a commit; the answer, if it is one to what was written.
@@ -199,23 +218,6 @@ impl Call<'_> {
         }
         Err(refusal)
     }
-}
-
-/// Reads page after page, each of which says how much of what it has, as long as one is full.
-pub(super) async fn pages<T, F: Future<Output = Result<Option<Vec<T>>, Refusal>>>(
-    full: usize,
-    mut page: impl FnMut(usize) -> F,
-) -> Result<Vec<T>, Refusal> {
-    let mut all = Vec::new();
-    for number in 1..=PAGES {
-        let Some(found) = page(number).await? else { break };
-        let is_last = found.len() < full;
-        all.extend(found);
-        if is_last {
-            break;
-        }
-    }
-    Ok(all)
 }
 
 /// Writes commit statuses to a host.

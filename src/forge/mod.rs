@@ -3,7 +3,7 @@
 //! This file is the port. Each host has a folder of its own; hosts never see each other. What they share stands beside
 //! them: [`address`] (which host, and where its API is), `api` (requests to it), `ask` (what is asked of it), `hosted` (how
 //! statuses are written to any), `deployment` (and what their environments have), [`pull_request`], [`registration`] (of
-//! webhooks), [`credential`] (what opens a host), `budget` (how much may be written), `redirect` (where the token may go), [`retry_after`], [`text`] (what fits on
+//! webhooks), `paging` (whether more follows), [`credential`] (what opens a host), `budget` (how much may be written), `redirect` (where the token may go), [`retry_after`], [`text`] (what fits on
 //! one line), and [`webhook`] (whose call it is, whether it is authentic, what it says).
 
 pub mod address;
@@ -19,6 +19,7 @@ pub mod gitea;
 pub mod github;
 pub mod gitlab;
 mod hosted;
+mod paging;
 pub mod plain;
 pub mod pull_request;
 mod redirect;

@@ -1,6 +1,8 @@
 //! Pull requests through the API of a host: what all of them share. There is never a second one for a branch: the open one
 //! is looked for first, and again where the host says that there is one.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use http::Method;
 use reqwest::Url;
@@ -10,6 +12,7 @@ use serde_json::{Value, json};
 use super::answer::Words;
 pub(super) use super::ask::{Ask, asking};
 use super::hosted::Hosted;
+use super::paging::{More, Page, some_pages};
 use super::text::{Hidden, cut};
 use crate::clock::rfc3339;
 use crate::error::{Class, Failure, Result};
@@ -21,8 +24,8 @@ use crate::model::time::Timestamp;
 pub(super) const FOREIGN: &[(u16, &str)] = &[(403, ""), (404, "")];
 /// Pull requests of a page; Gitea gives no more where nobody has configured it.
 pub(super) const PAGE_SIZE: usize = 50;
-/// So many pages of open ones are read, the newest first.
-const PAGES: usize = 6;
+/// So many open ones are read, the newest first.
+const MOST: usize = 300;
 /// A branch that is nowhere.
 const NOBODYS: &str = "launchway/there-is-no-such-branch";
 /// What hosts answer where a branch is nowhere, to those who may open pull requests.
@@ -151,15 +154,6 @@ impl Permission {
     }
 }
 
-/// A page of open pull requests.
-#[derive(Debug, Default)]
-pub(super) struct OpenPage {
-    /// Those for the branch that was asked for.
-    pub(super) open: Vec<OpenPullRequest>,
-    /// How many are on it, for whatever branch.
-    pub(super) listed: usize,
-}
-
 /// A host's API of pull requests.
 #[async_trait]
 pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
@@ -220,9 +214,10 @@ pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
         Ok(ask.tell(method, url, &self.comment(text), FOREIGN).await?.is_some())
     }
 
-    /// A page of the open ones for a branch, the newest first, counted from 0; none, where they are not read.
-    async fn open(&self, _ask: Ask<'_>, _base: &str, _page: usize) -> Result<OpenPage> {
-        Ok(OpenPage::default())
+    /// A page of the open ones for a branch, the newest first, counted from 0, or from where the one before it says that it
+    /// begins; none, where they are not read.
+    async fn open(&self, _ask: Ask<'_>, _base: &str, _at: usize) -> Result<Page<OpenPullRequest>> {
+        Ok(Page::new(Vec::new(), More::Nothing))
     }
 
     /// Whether somebody may write to the repository. A host of which it is not known how it tells refuses.
@@ -329,17 +324,11 @@ impl PullRequests for Hosted<dyn PullRequestApi> {
 
     async fn open(&self, base: &str) -> Result<Vec<OpenPullRequest>> {
         self.client.ready()?;
-        let mut all: Vec<OpenPullRequest> = Vec::new();
-        for page in 0..PAGES {
-            let OpenPage { open, listed } = self.api.open(self.ask(), base, page).await?;
-            // One that is opened meanwhile moves the last of a page to the next.
-            let is_new = |pull: &OpenPullRequest| all.iter().all(|known| known.number != pull.number);
-            let new: Vec<OpenPullRequest> = open.into_iter().filter(is_new).collect();
-            all.extend(new);
-            if listed < PAGE_SIZE {
-                break;
-            }
-        }
+        let page = async |at: usize| self.api.open(self.ask(), base, at).await.map(Some);
+        let mut all = some_pages(PAGE_SIZE, MOST, page).await?.unwrap_or_default();
+        // One that is opened meanwhile moves the last of a page to the next.
+        let mut seen = BTreeSet::new();
+        all.retain(|pull| seen.insert(pull.number));
         Ok(all)
     }
 

@@ -11,11 +11,9 @@ use serde_json::{Value, json};
 use super::answer::Words;
 use super::ask::Ask;
 use super::hosted::Hosted;
+use super::paging::pages;
 use crate::error::{Context, Failure, Result};
 use crate::secret::Secret;
-
-/// Pages of webhooks that are read. Hosts have far fewer of a repository.
-const PAGES: usize = 20;
 
 /// What a webhook tells of beside pushes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -260,26 +258,13 @@ pub(super) trait WebhookApi: Send + Sync + std::fmt::Debug {
     async fn test(&self, ask: Ask<'_>, webhook: &Webhook, wanted: &WantedWebhook) -> Result<Test>;
 }
 
-/// Reads page after page of a list, which stands at this pointer of an answer; nothing, if the host does not show it.
+/// Reads a list page by page, which are numbered from 1; nothing, if the host does not show it.
 pub(super) async fn listed(
     ask: Ask<'_>,
-    full: usize,
-    pointer: &str,
+    asked: usize,
     page: impl Fn(usize) -> Url + Send,
 ) -> Result<Option<Vec<Value>>> {
-    let mut all = Vec::new();
-    for number in 1..=PAGES {
-        let Some(mut answer) = ask.get::<Value>(page(number)).await? else {
-            return Ok(if number == 1 { None } else { Some(all) });
-        };
-        let Some(Value::Array(found)) = answer.pointer_mut(pointer).map(Value::take) else { break };
-        let is_last = found.len() < full;
-        all.extend(found);
-        if is_last {
-            break;
-        }
-    }
-    Ok(Some(all))
+    pages(asked, |at| ask.page::<Value>(page(at + 1))).await
 }
 
 /// A text of an answer.

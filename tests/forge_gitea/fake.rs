@@ -5,15 +5,16 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{AUTHORIZATION, LOCATION, RETRY_AFTER};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use futures::stream;
 use launchway::server::listener::{Bounds, serve};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -39,6 +40,10 @@ pub(crate) struct World {
     pub(crate) tokens: Vec<String>,
     /// What happens to the next requests that write.
     pub(crate) faults: VecDeque<Fault>,
+    /// The most that a page has, where somebody has configured less than Gitea does by itself.
+    pub(crate) most: Option<usize>,
+    /// Whether it does not say how many there are, as old ones do not.
+    pub(crate) counts_nothing: bool,
     /// The commits that are unknown.
     pub(crate) gone: Vec<String>,
 }
@@ -126,7 +131,17 @@ async fn create(State(world): State<Arc<Mutex<World>>>, Path(sha): Path<String>,
     }
 }
 
-async fn combined(State(world): State<Arc<Mutex<World>>>, Path(sha): Path<String>) -> Response {
+#[derive(Deserialize)]
+struct Asked {
+    page: usize,
+    limit: usize,
+}
+
+async fn combined(
+    State(world): State<Arc<Mutex<World>>>,
+    Path(sha): Path<String>,
+    Query(Asked { page, limit }): Query<Asked>,
+) -> Response {
     let world = world.lock().unwrap();
     if world.gone.contains(&sha) {
         return StatusCode::NOT_FOUND.into_response();
@@ -139,5 +154,10 @@ async fn combined(State(world): State<Arc<Mutex<World>>>, Path(sha): Path<String
         seen.as_object_mut().unwrap().remove("state");
         latest.push(seen);
     }
-    Json(json!({"state": "pending", "statuses": latest})).into_response()
+    let limit = limit.min(world.most.unwrap_or(50));
+    let count = (!world.counts_nothing).then(|| ("x-total-count", latest.len().to_string()));
+    let page: Vec<Value> = latest.into_iter().skip((page - 1) * limit).take(limit).collect();
+    // An empty page is `null`.
+    let statuses = if page.is_empty() { Value::Null } else { Value::Array(page) };
+    (AppendHeaders(count), Json(json!({"state": "pending", "statuses": statuses}))).into_response()
 }

@@ -109,6 +109,24 @@ async fn writing_the_same_again_posts_nothing() {
     assert_eq!(fixture.gitea.rows(COMMIT).len(), 3, "a new outcome is a new row, also one that was there before");
 }
 
+/// Whoever administers Gitea may have it give less of a page than is asked for.
+#[tokio::test]
+async fn what_is_on_a_later_page_is_not_posted_again() {
+    for counts_nothing in [false, true] {
+        let fixture = Fixture::start().await;
+        {
+            let mut world = fixture.gitea.world();
+            (world.most, world.counts_nothing) = (Some(10), counts_nothing);
+        }
+        let stage = |number: usize| status(COMMIT, &format!("dev/s{number}"), StatusState::Success);
+        let statuses: Vec<CommitStatus> = (0..25).map(stage).collect();
+        for _ in 0..2 {
+            fixture.writer.write(&statuses).await.unwrap();
+            assert_eq!(fixture.gitea.rows(COMMIT).len(), 25, "{counts_nothing}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn after_a_failure_nothing_is_posted_twice() {
     for fault in [Fault::LostAnswer, Fault::Status(502), Fault::Status(429)] {

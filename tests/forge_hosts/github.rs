@@ -1,5 +1,6 @@
 //! GitHub. Source of its limits: its documentation of commit statuses and of secondary rate limits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,13 +9,12 @@ use axum::http::{StatusCode, header::RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use launchway::forge::address::RepositoryAddress;
+use launchway::forge::address::{ForgeKind, RepositoryAddress};
 use launchway::forge::{Refusal, github};
 use launchway::model::commit_status::StatusState;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::host::{Fault, Host, Shared};
+use crate::host::{Fault, Host, Shared, paged};
 use crate::{COMMIT, OTHER, TOKEN, Writer, clock, settings, status};
 
 /// What may be written in a minute and in an hour.
@@ -84,20 +84,28 @@ async fn create(State(shared): State<Shared>, Path(sha): Path<String>, Json(body
     }
 }
 
-#[derive(Deserialize)]
-struct Page {
-    per_page: usize,
-    page: usize,
-}
-
-async fn list(State(shared): State<Shared>, Path(sha): Path<String>, Query(page): Query<Page>) -> Response {
+async fn list(
+    State(shared): State<Shared>,
+    Path(sha): Path<String>,
+    Query(query): Query<BTreeMap<String, String>>,
+) -> Response {
     let world = shared.world();
     if !world.commits.contains(&sha) {
         return said(422, json!({"message": format!("No commit found for SHA: {sha}")}));
     }
     let newest = world.rows.iter().rev().filter(|(commit, _)| *commit == sha).map(|(_, row)| row.clone());
-    let per_page = page.per_page.min(100);
-    Json(newest.skip((page.page - 1) * per_page).take(per_page).collect::<Vec<_>>()).into_response()
+    paged(ForgeKind::Github, world.most, &query, &newest.collect::<Vec<Value>>())
+}
+
+#[tokio::test]
+async fn what_is_on_a_later_page_is_not_written_again() {
+    let (host, Writer { writer, folder: _folder, .. }) = start().await;
+    host.shared.world().most = 10;
+    let many: Vec<_> = (0..25).map(|n| status(COMMIT, &format!("s{n}"), StatusState::Success, "it is done")).collect();
+    for _ in 0..2 {
+        writer.write(&many).await.unwrap();
+        assert_eq!(host.shared.world().rows.len(), 25);
+    }
 }
 
 #[tokio::test]

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use axum::Router;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse, Response};
+use axum::response::{AppendHeaders, IntoResponse, Response};
+use axum::{Json, Router};
 use launchway::clock::{Clock, ManualClock};
 use launchway::forge::address::{ForgeKind, RepositoryAddress};
 use launchway::server::listener::{Bounds, serve};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -33,6 +33,34 @@ pub(crate) fn repository(kind: ForgeKind, host: &Host) -> RepositoryAddress {
         _ => "acme/shop.git",
     };
     RepositoryAddress::on(kind, &format!("http://{}/{path}", host.address), None).unwrap()
+}
+
+/// A page of a list as a host of a kind gives it, whose pages have no more than `most`, and as it says that there is more.
+pub(crate) fn paged(kind: ForgeKind, most: usize, query: &BTreeMap<String, String>, all: &[Value]) -> Response {
+    let number = |name: &str| query.get(name).and_then(|text| text.parse::<usize>().ok());
+    let size = ["limit", "per_page", "pagelen", "$top"].iter().find_map(|name| number(name)).unwrap_or(usize::MAX);
+    let size = size.min(most);
+    // Pages are counted from 1; others say how many come before.
+    let before = number("page").map(|page| (page - 1) * size).or(number("start")).or(number("$skip"));
+    let before = before.unwrap_or_default().min(all.len());
+    let page = &all[before..before.saturating_add(size).min(all.len())];
+    let next = Some(before + page.len()).filter(|next| *next < all.len());
+    let link = next.map(|_| (header::LINK, "<https://host.example/?cursor=9>; rel=\"next\"".to_owned()));
+    match kind {
+        ForgeKind::Bitbucket => {
+            let mut told = json!({"values": page, "pagelen": size});
+            if next.is_some() {
+                told["next"] = json!("https://host.example/?cursor=9");
+            }
+            Json(told).into_response()
+        }
+        ForgeKind::BitbucketDataCenter => {
+            Json(json!({"values": page, "isLastPage": next.is_none(), "nextPageStart": next})).into_response()
+        }
+        ForgeKind::Azure => Json(json!({"value": page, "count": page.len()})).into_response(),
+        ForgeKind::Github | ForgeKind::Gitlab => (AppendHeaders(link), Json(page)).into_response(),
+        _ => ([("x-total-count", all.len().to_string())], Json(page)).into_response(),
+    }
 }
 
 /// What goes wrong with the next request that writes.
@@ -97,6 +125,10 @@ pub(crate) struct World {
     /// Whether the token may do what is asked for.
     pub(crate) forbids: bool,
     pub(crate) faults: VecDeque<Fault>,
+    /// The most that a page has.
+    pub(crate) most: usize,
+    /// The labels that there are, oldest first.
+    pub(crate) labels: Vec<Value>,
     /// The commits that are there.
     pub(crate) commits: Vec<String>,
     /// How often a limit of the host was broken.
@@ -151,7 +183,8 @@ impl Host {
         header: &'static str,
         routes: impl FnOnce(Shared) -> Router,
     ) -> Self {
-        let world = World { commits: vec![crate::COMMIT.to_owned(), crate::OTHER.to_owned()], ..World::default() };
+        let world =
+            World { commits: vec![crate::COMMIT.to_owned(), crate::OTHER.to_owned()], most: 100, ..World::default() };
         let shared = Shared { world: Arc::new(Mutex::new(world)), clock };
         let seen = shared.clone();
         let guard = from_fn(move |request: Request, next: Next| {

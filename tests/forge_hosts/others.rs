@@ -1,5 +1,6 @@
 //! Bitbucket Cloud, Bitbucket Data Center and Azure DevOps: a status of the same key takes the place of what was there.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::{Path, Query, State};
@@ -12,7 +13,7 @@ use launchway::forge::{Refusal, azure, bitbucket};
 use launchway::model::commit_status::{CommitStatus, StatusState};
 use serde_json::{Value, json};
 
-use crate::host::{Fault, Host, Shared};
+use crate::host::{Fault, Host, Shared, paged};
 use crate::{COMMIT, OTHER, TOKEN, Writer, clock, settings, status};
 
 const BEARER: &str = concat!("Bearer ", "d8a1c2e3f4051627384950617283940516273849");
@@ -106,12 +107,12 @@ fn latest(shared: &Shared, sha: &str) -> Vec<Value> {
 async fn values(
     State(shared): State<Shared>,
     Path(sha): Path<String>,
-    Query(page): Query<std::collections::BTreeMap<String, String>>,
-) -> Json<Value> {
-    let number = |name: &str| page.get(name).and_then(|text| text.parse::<usize>().ok());
-    let size = number("pagelen").or(number("limit")).unwrap();
-    let start = number("start").or(number("page").map(|page| (page - 1) * size)).unwrap();
-    Json(json!({"values": latest(&shared, &sha).into_iter().skip(start).take(size).collect::<Vec<_>>()}))
+    Query(query): Query<BTreeMap<String, String>>,
+) -> Response {
+    let is_cloud = query.contains_key("pagelen");
+    let kind = if is_cloud { ForgeKind::Bitbucket } else { ForgeKind::BitbucketDataCenter };
+    let most = shared.world().most;
+    paged(kind, most, &query, &latest(&shared, &sha))
 }
 
 async fn value(State(shared): State<Shared>, Path(sha): Path<String>) -> Json<Value> {
@@ -127,13 +128,14 @@ fn many() -> Vec<CommitStatus> {
 
 #[tokio::test]
 async fn each_context_is_written_once() {
-    for kind in KINDS {
+    for (kind, most) in KINDS.into_iter().flat_map(|kind| [(kind, 100), (kind, 25)]) {
         let (host, Writer { writer, folder: _folder, .. }) = start(kind).await;
+        host.shared.world().most = most;
         for _ in 0..2 {
             writer.write(&many()).await.unwrap();
         }
         let world = host.shared.world();
-        let keys: std::collections::BTreeSet<String> = world.rows.iter().map(|(_, row)| key(row).to_string()).collect();
+        let keys: BTreeSet<String> = world.rows.iter().map(|(_, row)| key(row).to_string()).collect();
         assert_eq!((world.rows.len(), keys.len()), (120, 120), "{kind:?}");
     }
 }

@@ -17,7 +17,7 @@ use launchway::model::preview::OpenPullRequest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::host::{Fault, Host, Shared, repository, with_whole_paths};
+use crate::host::{Fault, Host, Shared, paged, repository, with_whole_paths};
 use crate::{TOKEN, clock, settings};
 
 const KINDS: [ForgeKind; 6] = [
@@ -32,6 +32,7 @@ const KINDS: [ForgeKind; 6] = [
 /// How a host spells what all of them have.
 #[derive(Clone, Copy)]
 struct Dialect {
+    kind: ForgeKind,
     /// Where the pull requests are.
     list: &'static str,
     /// How the token comes.
@@ -51,7 +52,6 @@ struct Dialect {
     /// What something hidden stands in.
     hidden: [&'static str; 2],
     shown: fn(&Value) -> Value,
-    listed: fn(Vec<Value>) -> Value,
 }
 
 fn word(pull: &Value, open: &str, merged: &str, closed: &str) -> String {
@@ -75,9 +75,8 @@ fn full_name(pull: &Value) -> &'static str {
 fn dialect(kind: ForgeKind) -> Dialect {
     const BEARER: &str = concat!("Bearer ", "d8a1c2e3f4051627384950617283940516273849");
     let plain = ["/head", "/base", "/title", "/body"];
-    let all = |pulls: Vec<Value>| Value::Array(pulls);
-    let values = |pulls: Vec<Value>| json!({"values": pulls});
     let gitea = Dialect {
+        kind,
         list: "/api/v1/repos/acme/shop/pulls",
         header: "authorization",
         token: concat!("token ", "d8a1c2e3f4051627384950617283940516273849"),
@@ -95,7 +94,6 @@ fn dialect(kind: ForgeKind) -> Dialect {
                 "merged": pull["state"] == "merged", "head": branch("head"), "base": branch("base"),
             })
         },
-        listed: all,
     };
     match kind {
         ForgeKind::Github => Dialect {
@@ -153,7 +151,6 @@ fn dialect(kind: ForgeKind) -> Dialect {
                     "destination": {"branch": {"name": pull["base"]}},
                 })
             },
-            listed: values,
             ..gitea
         },
         ForgeKind::BitbucketDataCenter => Dialect {
@@ -177,7 +174,6 @@ fn dialect(kind: ForgeKind) -> Dialect {
                     "fromRef": side("head"), "toRef": side("base"),
                 })
             },
-            listed: values,
             ..gitea
         },
         ForgeKind::Azure => Dialect {
@@ -200,7 +196,6 @@ fn dialect(kind: ForgeKind) -> Dialect {
                     "forkSource": (origin(pull, "head") != 1).then(|| json!({"name": source})),
                 })
             },
-            listed: |pulls| json!({"value": pulls}),
             ..gitea
         },
         _ => gitea,
@@ -226,7 +221,7 @@ async fn start(kind: ForgeKind) -> (Host, Arc<dyn PullRequests>, TempDir) {
             .route("/api/v3/repos/acme/shop/issues/{number}/comments", any(comments))
             .merge(said(dialect))
             .merge(permissions(dialect))
-            .route("/api/v1/repos/acme/shop/labels", get(async || Json(json!([{"id": 7, "name": "rollback"}]))))
+            .route("/api/v1/repos/acme/shop/labels", get(labels).post(make_label))
             .route("/api/v1/repos/acme/shop/issues/{number}/labels", post(label))
             .route("/api/v3/repos/acme/shop/issues/{number}/labels", post(label))
             .with_state(double);
@@ -387,10 +382,7 @@ async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String,
         || query.contains_key("per_page")
         || query.contains_key("sort")
         || query.get("direction").is_some_and(|it| it == "INCOMING");
-    // Pages are counted from 1; others say how many come before.
-    let given = |name: &str| query.get(name).and_then(|value| value.parse::<usize>().ok());
-    let before = given("page").map(|page| (page - 1) * 50).or(given("start")).or(given("$skip")).unwrap_or_default();
-    let asked: String = query.into_values().collect::<Vec<_>>().join(" ");
+    let asked: String = query.values().cloned().collect::<Vec<_>>().join(" ");
     let world = double.shared.world();
     let open = world.pulls.iter().filter(|pull| pull["state"] == "open");
     let names = |pull: &Value, field: &str| asked.contains(pull[field].as_str().unwrap());
@@ -398,8 +390,8 @@ async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String,
         let of_branch = if by_base { names(pull, "base") } else { names(pull, "head") };
         double.dialect.list.starts_with("/api/v1") || of_branch
     };
-    let meant = open.filter(is_meant).skip(before).take(if by_base { 50 } else { usize::MAX });
-    Json((double.dialect.listed)(meant.map(double.dialect.shown).collect())).into_response()
+    let meant: Vec<Value> = open.filter(is_meant).map(double.dialect.shown).collect();
+    paged(double.dialect.kind, world.most, &query, &meant)
 }
 
 async fn create(State(double): State<Double>, Json(body): Json<Value>) -> Response {
@@ -520,6 +512,19 @@ async fn comments(
     };
     let is_plain = double.dialect.list.ends_with("/pulls") || double.dialect.list.ends_with("/merge_requests");
     Json(if is_plain { json!(shown) } else { json!({"values": shown, "value": shown}) }).into_response()
+}
+
+async fn labels(State(double): State<Double>, Query(query): Query<BTreeMap<String, String>>) -> Response {
+    let world = double.shared.world();
+    paged(double.dialect.kind, world.most, &query, &world.labels)
+}
+
+/// Gitea takes one of a name that there is.
+async fn make_label(State(double): State<Double>, Json(body): Json<Value>) -> Response {
+    let mut world = double.shared.world();
+    let made = json!({"id": world.labels.len() + 1, "name": body["name"]});
+    world.labels.push(made.clone());
+    (StatusCode::CREATED, Json(made)).into_response()
 }
 
 async fn label(State(double): State<Double>, Path(number): Path<usize>, Json(body): Json<Value>) -> Json<Value> {
@@ -705,6 +710,46 @@ async fn open_pull_requests_are_read_page_by_page() {
             assert_eq!(numbers, (1..=expected).collect::<Vec<u64>>(), "{kind:?} of {count}");
         }
     }
+}
+
+/// Whoever administers a host may have it give less of a page than is asked for. Azure DevOps has no such limit.
+#[tokio::test]
+async fn a_host_that_gives_less_of_a_page_hides_none() {
+    for (kind, _) in PREVIEWED.into_iter().filter(|(kind, _)| *kind != ForgeKind::Azure) {
+        let (host, opens, _folder) = start(kind).await;
+        opens.open_or_update(&wanted("first")).await.unwrap();
+        {
+            let mut world = host.shared.world();
+            let first = world.pulls[0].clone();
+            let numbered = |number: usize| {
+                let mut pull = first.clone();
+                pull["number"] = json!(number);
+                pull["head"] = json!(format!("launchway/rollback-web-{}", 28 - number));
+                pull
+            };
+            world.pulls = (1..=27).map(numbered).collect();
+            world.most = 10;
+        }
+        let numbers: Vec<u64> = opens.open("main").await.unwrap().iter().map(|pull| pull.number).collect();
+        assert_eq!(numbers, (1..=27).collect::<Vec<u64>>(), "{kind:?}");
+        // On the last page is the one of the branch.
+        assert_eq!(opens.open_or_update(&wanted("second")).await.unwrap().number, 27, "{kind:?}");
+        assert_eq!(host.shared.world().pulls.len(), 27, "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_label_that_is_on_a_later_page_is_not_made_again() {
+    let (host, opens, _folder) = start(ForgeKind::Gitea).await;
+    {
+        let mut world = host.shared.world();
+        let name = |number: usize| if number == 27 { "rollback".to_owned() } else { format!("label-{number}") };
+        world.labels = (1..=27).map(|number| json!({"id": number, "name": name(number)})).collect();
+        world.most = 10;
+    }
+    opens.open_or_update(&wanted("first")).await.unwrap();
+    let world = host.shared.world();
+    assert_eq!((world.labels.len(), &world.pulls[0]["labels"]), (27, &json!([27])));
 }
 
 #[tokio::test]

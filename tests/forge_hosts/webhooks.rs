@@ -17,7 +17,7 @@ use launchway::secret::Secret;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::host::{Fault, Hook, Host, Shared, repository, with_whole_paths};
+use crate::host::{Fault, Hook, Host, Shared, paged, repository, with_whole_paths};
 use crate::{TOKEN, clock, settings};
 
 const KINDS: [ForgeKind; 6] = [
@@ -210,18 +210,10 @@ async fn list_or_create(
     let Dialect { kind, url, .. } = double.dialect;
     let mut world = double.shared.world();
     if method == Method::GET {
-        let number = |name: &str| query.get(name).and_then(|text| text.parse::<usize>().ok());
-        let size = ["limit", "per_page", "pagelen"].iter().find_map(|name| number(name));
-        // Gitea gives no more of a page, whatever is asked for.
-        let size = size.unwrap_or(usize::MAX).min(if kind == ForgeKind::Gitea { 50 } else { usize::MAX });
-        let start = number("start").or(number("page").map(|page| (page - 1) * size)).unwrap_or_default();
-        let page: Vec<Value> = world.hooks.iter().skip(start).take(size).map(|hook| double.shown(hook)).collect();
-        return Json(match kind {
-            ForgeKind::Bitbucket | ForgeKind::BitbucketDataCenter => json!({"values": page}),
-            ForgeKind::Azure => json!({"value": page}),
-            _ => Value::Array(page),
-        })
-        .into_response();
+        let all: Vec<Value> = world.hooks.iter().map(|hook| double.shown(hook)).collect();
+        // Azure DevOps has one page of subscriptions.
+        let most = if kind == ForgeKind::Azure { usize::MAX } else { world.most };
+        return paged(kind, most, &query, &all);
     }
     let Json(body) = body.unwrap();
     let fault = world.faults.pop_front();
@@ -369,8 +361,9 @@ fn right(kind: ForgeKind) -> (String, bool, Vec<String>) {
 
 #[tokio::test]
 async fn one_is_registered_with_the_secret_and_a_second_look_finds_it_right() {
-    for kind in KINDS {
+    for (kind, most) in KINDS.into_iter().flat_map(|kind| [(kind, 50), (kind, 25)]) {
         let (host, hooks, _folder) = start(kind).await;
+        host.shared.world().most = most;
         let foreign: Vec<Hook> = (1..=120).map(|id| by_hand(kind, id, "https://chat.example/hook")).collect();
         host.shared.world().hooks.clone_from(&foreign);
         let standing = hooks.look(&wanted()).await.unwrap();

@@ -97,7 +97,7 @@ async fn writing_again_posts_only_what_changed() {
     let repository = Repository::create("statuses-again").await;
     let commit = repository.first_push().await.head();
     let writer = Writer::new(&repository, repository.server.admin_token()).await;
-    // More than Gitea shows on one page.
+    // More than Gitea shows on two pages.
     let mut statuses: Vec<CommitStatus> = (0..60)
         .map(|number| status(&commit, &format!("launchway/dev/s{number:02}"), StatusState::Pending, "queued"))
         .collect();

@@ -13,9 +13,10 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
+use crate::forge::paging::Page;
 use crate::forge::pull_request::{
-    Ask, Comment, FOREIGN, Known, LABEL, OpenPage, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState,
-    PullRequests, asking, full, short,
+    Ask, Comment, FOREIGN, Known, LABEL, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests,
+    asking, full, short,
 };
 use crate::forge::text::Hidden;
 use crate::model::ids::CommitId;
@@ -48,9 +49,9 @@ struct Pull {
 }
 
 #[derive(Debug, Deserialize)]
-struct List<T> {
+pub(super) struct List<T> {
     #[serde(default = "Vec::new")]
-    value: Vec<T>,
+    pub(super) value: Vec<T>,
 }
 
 /// One of the list.
@@ -194,7 +195,7 @@ impl PullRequestApi for AzurePulls {
     }
 
     /// What comes from a fork is in the fork alone, but for what Azure DevOps itself has merged it to.
-    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<OpenPage> {
+    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<Page<OpenPullRequest>> {
         let (to, top, skip) = (full(base), PAGE_SIZE.to_string(), (page * PAGE_SIZE).to_string());
         let query = [
             ("searchCriteria.status", "active"),
@@ -202,7 +203,7 @@ impl PullRequestApi for AzurePulls {
             ("$top", &*top),
             ("$skip", &*skip),
         ];
-        let pulls: List<Listed> = ask.list(asking(self.url(&[]), &query)).await?;
+        let (pulls, more): (List<Listed>, _) = ask.list(asking(self.url(&[]), &query)).await?;
         let open = |pull: Listed| {
             let (is_fork, from) = (!pull.fork_source.is_null(), pull.source_ref_name);
             Some(OpenPullRequest {
@@ -213,8 +214,7 @@ impl PullRequestApi for AzurePulls {
                 reference: (!is_fork).then_some(from),
             })
         };
-        let listed = pulls.value.len();
-        Ok(OpenPage { open: pulls.value.into_iter().filter_map(open).collect(), listed })
+        Ok(Page { here: pulls.value.len(), items: pulls.value.into_iter().filter_map(open).collect(), more })
     }
 
     /// A thread that asks for no answer.

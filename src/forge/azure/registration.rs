@@ -7,6 +7,7 @@ use http::Method;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
+use super::pull_request::List;
 use super::writer::{VERSION, WORDS, manners, url};
 use crate::clock::Clock;
 use crate::error::{Failure, Result};
@@ -14,16 +15,12 @@ use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::forge::pull_request::short;
-use crate::forge::registration::{
-    SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, filtered, listed, text,
-};
+use crate::forge::registration::{SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, filtered, text};
 
 /// What a subscription is about.
 const EVENT: &str = "git.push";
 /// What Azure DevOps tries out is a preview of its API.
 const TESTING: &str = "7.1-preview.1";
-/// The list has one page.
-const ALL: usize = usize::MAX;
 
 /// The webhooks of a repository, with a personal access token.
 ///
@@ -88,13 +85,13 @@ impl WebhookApi for AzureHooks {
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
         let Some([project, repository]) = self.ids(ask).await? else { return Ok(None) };
         let query = [("publisherId", "tfs"), ("eventType", EVENT), ("consumerId", "webHooks")];
-        let all = listed(ask, ALL, "/value", |_| asking(self.url(&["subscriptions"], VERSION), &query)).await?;
+        let all: Option<List<Value>> = ask.get(asking(self.url(&["subscriptions"], VERSION), &query)).await?;
         let is_of_it = |subscription: &Value| {
             text(subscription, "/publisherInputs/projectId").is_none_or(|id| id == project)
                 && text(subscription, "/publisherInputs/repository").is_none_or(|id| id == repository)
                 && text(subscription, "/eventType").as_deref() == Some(EVENT)
         };
-        Ok(all.map(|all| all.into_iter().filter(is_of_it).collect()))
+        Ok(all.map(|all| all.value.into_iter().filter(is_of_it).collect()))
     }
 
     fn read(&self, whole: Value, wanted: &WantedWebhook) -> Option<Webhook> {

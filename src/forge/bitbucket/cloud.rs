@@ -5,14 +5,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::header::AUTHORIZATION;
 use reqwest::Url;
-use serde::Deserialize;
 
+use super::listing::Listing;
 use super::status::{BitbucketStatus, rendered};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::{Meaning, TOKEN_FILE, Words};
 use crate::forge::api::{Answer, Manners};
-use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
+use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi};
+use crate::forge::paging::pages;
 use crate::forge::{Refusal, StatusWriter};
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::CommitId;
@@ -99,13 +100,13 @@ impl StatusApi for CloudApi {
     }
 
     async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<BitbucketStatus>, Refusal> {
-        pages(PAGE_SIZE, |page| {
+        let present = pages(PAGE_SIZE, |at| {
             let mut url = self.url(commit, &[]);
-            let (size, page) = (PAGE_SIZE.to_string(), page.to_string());
+            let (size, page) = (PAGE_SIZE.to_string(), (at + 1).to_string());
             url.query_pairs_mut().append_pair("pagelen", &size).append_pair("page", &page);
-            async move { Ok(call.get::<_, Page>(self, url, commit).await?.map(|page| page.values)) }
-        })
-        .await
+            async move { call.get(self, url, commit).await.map(|listing| listing.map(Listing::numbered)) }
+        });
+        Ok(present.await?.unwrap_or_default())
     }
 
     async fn post(
@@ -117,10 +118,4 @@ impl StatusApi for CloudApi {
     ) -> Result<(), Refusal> {
         call.post(self, self.url(commit, &["build"]), status, commit).await.map(drop)
     }
-}
-
-#[derive(Debug, Deserialize)]
-struct Page {
-    #[serde(default)]
-    values: Vec<BitbucketStatus>,
 }

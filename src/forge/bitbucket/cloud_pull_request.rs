@@ -9,12 +9,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::cloud::{WORDS, api, manners, url};
+use super::listing::Listing;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
+use crate::forge::paging::Page;
 use crate::forge::pull_request::{
-    Ask, Comment, Known, OpenPage, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
+    Ask, Comment, Known, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full,
 };
 use crate::forge::text::Hidden;
 use crate::model::comment::Author;
@@ -58,12 +60,6 @@ struct Links {
 #[derive(Debug, Deserialize)]
 struct Link {
     href: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Page<T> {
-    #[serde(default = "Vec::new")]
-    values: Vec<T>,
 }
 
 /// One of the list.
@@ -150,7 +146,7 @@ impl PullRequestApi for CloudPulls {
             wanted.head, wanted.base
         );
         let url = asking(self.url(&[]), &[("q", &query)]);
-        Ok(ask.get::<Page<Pull>>(url).await?.and_then(|page| page.values.into_iter().next()).map(known))
+        Ok(ask.get::<Listing<Pull>>(url).await?.and_then(|page| page.values.into_iter().next()).map(known))
     }
 
     /// Bitbucket Cloud has one for two branches: asked for another, it changes that one, or refuses.
@@ -180,7 +176,7 @@ impl PullRequestApi for CloudPulls {
     }
 
     async fn said(&self, ask: Ask<'_>, url: Url) -> Result<Vec<Comment>> {
-        let said: Option<Page<Said>> = ask.get(url).await?;
+        let said: Option<Listing<Said>> = ask.get(url).await?;
         let comment = |said: Said| Comment { id: said.id, body: said.content.raw };
         Ok(said.into_iter().flat_map(|page| page.values).map(comment).collect())
     }
@@ -194,11 +190,11 @@ impl PullRequestApi for CloudPulls {
     }
 
     /// Bitbucket Cloud has no reference for a pull request: what comes from a fork is in the fork alone.
-    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<OpenPage> {
+    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<Page<OpenPullRequest>> {
         let (size, page) = (PAGE_SIZE.to_string(), (page + 1).to_string());
         let query = format!("state = \"OPEN\" AND destination.branch.name = \"{base}\"");
         let query = [("q", &*query), ("sort", "-created_on"), ("pagelen", &*size), ("page", &*page)];
-        let pulls: Page<Listed> = ask.list(asking(self.url(&[]), &query)).await?;
+        let (pulls, _): (Listing<Listed>, _) = ask.list(asking(self.url(&[]), &query)).await?;
         let repository = &self.settings.repository;
         let own = format!("{}/{}", repository.owner, repository.name);
         let open = |Listed { id, source }: Listed| {
@@ -207,8 +203,8 @@ impl PullRequestApi for CloudPulls {
             let (branch, head) = (source.branch.name, CommitId::new(source.commit?.hash));
             Some(OpenPullRequest { number: id, head, branch, is_fork, reference })
         };
-        let listed = pulls.values.len();
-        Ok(OpenPage { open: pulls.values.into_iter().filter_map(open).collect(), listed })
+        let Page { items, here, more } = pulls.numbered();
+        Ok(Page { items: items.into_iter().filter_map(open).collect(), here, more })
     }
 
     /// Asks what somebody may do, by themselves or by a group.
@@ -219,7 +215,7 @@ impl PullRequestApi for CloudPulls {
         let repository = &self.settings.repository;
         let place = ["workspaces", &repository.owner, "permissions", "repositories", &repository.name];
         let query = format!("user.uuid=\"{}\"", author.id);
-        let found: Option<Page<Permission>> = ask.get(asking(api(&self.settings, place), &[("q", &query)])).await?;
+        let found: Option<Listing<Permission>> = ask.get(asking(api(&self.settings, place), &[("q", &query)])).await?;
         let lets_write =
             |found: Permission| found.user.uuid == author.id && ["write", "admin"].contains(&found.permission.as_str());
         Ok(found.into_iter().flat_map(|page| page.values).any(lets_write))

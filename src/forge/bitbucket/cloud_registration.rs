@@ -7,12 +7,14 @@ use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::cloud::{WORDS, manners, url};
+use super::listing::Listing;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
 use crate::forge::hosted::{HostSettings, Hosted};
-use crate::forge::registration::{SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, listed, text, texts};
+use crate::forge::paging::{Page, pages};
+use crate::forge::registration::{SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, text, texts};
 
 /// Of a page; Bitbucket's own limit.
 const PAGE_SIZE: usize = 100;
@@ -60,9 +62,12 @@ impl WebhookApi for CloudHooks {
     }
 
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
-        let page =
-            |page: usize| asking(self.url(&[]), &[("pagelen", &PAGE_SIZE.to_string()), ("page", &page.to_string())]);
-        listed(ask, PAGE_SIZE, "/values", page).await
+        let page = async |at: usize| -> Result<Option<Page<Value>>> {
+            let (size, page) = (PAGE_SIZE.to_string(), (at + 1).to_string());
+            let listing = ask.get::<Listing<_>>(asking(self.url(&[]), &[("pagelen", &size), ("page", &page)])).await?;
+            Ok(listing.map(Listing::numbered))
+        };
+        pages(PAGE_SIZE, page).await
     }
 
     fn read(&self, whole: Value, _wanted: &WantedWebhook) -> Option<Webhook> {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::header::AUTHORIZATION;
 use reqwest::Url;
-use serde::Deserialize;
 
+use super::listing::Listing;
 use super::status::{BitbucketStatus, rendered};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::{Meaning, TOKEN_FILE, Words};
 use crate::forge::api::{Answer, Manners};
-use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
+use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi};
+use crate::forge::paging::pages;
 use crate::forge::{Refusal, StatusWriter};
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::CommitId;
@@ -77,13 +78,13 @@ impl StatusApi for DataCenterApi {
 
     /// The newer API tells of one key alone; the older one of all.
     async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<BitbucketStatus>, Refusal> {
-        pages(PAGE_SIZE, |page| {
+        let present = pages(PAGE_SIZE, |start| {
             let mut url = self.settings.repository.api(["rest", "build-status", "1.0", "commits", commit.as_str()]);
-            let (size, start) = (PAGE_SIZE.to_string(), ((page - 1) * PAGE_SIZE).to_string());
+            let (size, start) = (PAGE_SIZE.to_string(), start.to_string());
             url.query_pairs_mut().append_pair("limit", &size).append_pair("start", &start);
-            async move { Ok(call.get::<_, Page>(self, url, commit).await?.map(|page| page.values)) }
-        })
-        .await
+            async move { call.get(self, url, commit).await.map(|listing| listing.map(Listing::placed)) }
+        });
+        Ok(present.await?.unwrap_or_default())
     }
 
     async fn post(
@@ -98,10 +99,4 @@ impl StatusApi for DataCenterApi {
         let url: Url = repository.api(["rest", "api", "latest"].into_iter().chain(place));
         call.post(self, url, status, commit).await.map(drop)
     }
-}
-
-#[derive(Debug, Deserialize)]
-struct Page {
-    #[serde(default)]
-    values: Vec<BitbucketStatus>,
 }

@@ -9,13 +9,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::data_center::{WORDS, manners};
+use super::listing::Listing;
 use crate::clock::Clock;
 use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
+use crate::forge::paging::Page;
 use crate::forge::pull_request::{
-    Ask, Comment, Known, OpenPage, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
-    full, short,
+    Ask, Comment, Known, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full, short,
 };
 use crate::forge::text::Hidden;
 use crate::model::comment::Author;
@@ -68,12 +69,6 @@ struct Links {
 #[derive(Debug, Deserialize)]
 struct Link {
     href: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Page<T> {
-    #[serde(default = "Vec::new")]
-    values: Vec<T>,
 }
 
 /// One of the list.
@@ -145,7 +140,7 @@ impl PullRequestApi for DataCenterPulls {
     async fn find(&self, ask: Ask<'_>, wanted: &PullRequest) -> Result<Option<Known>> {
         let at = full(&wanted.head);
         let url = asking(self.url(&[]), &[("state", "OPEN"), ("direction", "OUTGOING"), ("at", &at)]);
-        let pulls = ask.get::<Page<Pull>>(url).await?.map(|page| page.values).unwrap_or_default();
+        let pulls = ask.get::<Listing<Pull>>(url).await?.map(|page| page.values).unwrap_or_default();
         Ok(pulls.into_iter().find(|pull| pull.to_ref.id == full(&wanted.base)).map(known))
     }
 
@@ -178,8 +173,8 @@ impl PullRequestApi for DataCenterPulls {
     }
 
     /// What a pull request brings is in the repository itself, also where it comes from a fork.
-    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<OpenPage> {
-        let (at, size, start) = (full(base), PAGE_SIZE.to_string(), (page * PAGE_SIZE).to_string());
+    async fn open(&self, ask: Ask<'_>, base: &str, start: usize) -> Result<Page<OpenPullRequest>> {
+        let (at, size, start) = (full(base), PAGE_SIZE.to_string(), start.to_string());
         let query = [
             ("state", "OPEN"),
             ("direction", "INCOMING"),
@@ -188,7 +183,7 @@ impl PullRequestApi for DataCenterPulls {
             ("limit", &*size),
             ("start", &*start),
         ];
-        let pulls: Page<Listed> = ask.list(asking(self.url(&[]), &query)).await?;
+        let (pulls, _): (Listing<Listed>, _) = ask.list(asking(self.url(&[]), &query)).await?;
         let open = |Listed { id, from_ref: from, to_ref: to }: Listed| OpenPullRequest {
             number: id,
             is_fork: from.repository != to.repository,
@@ -196,8 +191,8 @@ impl PullRequestApi for DataCenterPulls {
             branch: from.display_id,
             reference: Some(format!("refs/pull-requests/{id}/from")),
         };
-        let listed = pulls.values.len();
-        Ok(OpenPage { open: pulls.values.into_iter().map(open).collect(), listed })
+        let Page { items, here, more } = pulls.placed();
+        Ok(Page { items: items.into_iter().map(open).collect(), here, more })
     }
 
     /// Asks for those who may write, by themselves or by a group. Bitbucket leaves out filters that it does not know; this one is
@@ -214,7 +209,7 @@ impl PullRequestApi for DataCenterPulls {
             ("limit", "1000"),
         ];
         let users = asking(repository.api(["rest", "api", "latest", "users"]), &query);
-        let users: Option<Page<User>> = ask.get(users).await?;
+        let users: Option<Listing<User>> = ask.get(users).await?;
         let is_author = |user: User| user.id.to_string() == author.id && user.name == author.login && user.active;
         Ok(users.into_iter().flat_map(|page| page.values).any(is_author))
     }
@@ -234,7 +229,7 @@ impl PullRequestApi for DataCenterPulls {
     }
 
     async fn said(&self, ask: Ask<'_>, url: Url) -> Result<Vec<Comment>> {
-        let happened: Option<Page<Activity>> = ask.get(url).await?;
+        let happened: Option<Listing<Activity>> = ask.get(url).await?;
         let said = happened.into_iter().flat_map(|page| page.values).filter_map(|activity| activity.comment);
         Ok(said.map(|said| Comment { id: said.id, body: said.text }).collect())
     }

@@ -8,12 +8,14 @@ use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::data_center::{WORDS, manners};
+use super::listing::Listing;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
 use crate::forge::hosted::{HostSettings, Hosted};
-use crate::forge::registration::{SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, listed, text, texts};
+use crate::forge::paging::{Page, pages};
+use crate::forge::registration::{SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, text, texts};
 
 /// Of a page; Bitbucket's own limit is higher.
 const PAGE_SIZE: usize = 100;
@@ -63,11 +65,12 @@ impl WebhookApi for DataCenterHooks {
     }
 
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
-        let page = |page: usize| {
-            let start = ((page - 1) * PAGE_SIZE).to_string();
-            asking(self.url(&[]), &[("limit", &PAGE_SIZE.to_string()), ("start", &start)])
+        let page = async |start: usize| -> Result<Option<Page<Value>>> {
+            let (size, start) = (PAGE_SIZE.to_string(), start.to_string());
+            let listing = ask.get::<Listing<_>>(asking(self.url(&[]), &[("limit", &size), ("start", &start)])).await?;
+            Ok(listing.map(Listing::placed))
         };
-        listed(ask, PAGE_SIZE, "/values", page).await
+        pages(PAGE_SIZE, page).await
     }
 
     /// Some versions show the secret, others hide it, or show stars.

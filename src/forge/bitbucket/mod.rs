@@ -7,6 +7,7 @@ mod cloud_registration;
 mod data_center;
 mod data_center_pull_request;
 mod data_center_registration;
+mod listing;
 mod status;
 mod webhook;
 

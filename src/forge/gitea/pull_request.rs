@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use http::Method;
 use reqwest::Url;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::writer::{WORDS, manners, url};
@@ -13,17 +14,16 @@ use crate::clock::Clock;
 use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
+use crate::forge::paging::{More, Page, pages};
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, OpenPage, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
+    Ask, Known, LABEL, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
 };
 use crate::model::comment::Author;
 use crate::model::ids::CommitId;
 use crate::model::preview::OpenPullRequest;
 
-/// Of a page; Gitea's own limit.
+/// Of a page; Gitea gives no more where nobody has configured it.
 const PAGE_SIZE: usize = 50;
-/// Pages of open pull requests that are looked through.
-const PAGES: usize = 20;
 
 /// The pull requests of a repository, with a token that has the scope `write:repository`; with `write:issue`, they get a
 /// label.
@@ -73,10 +73,31 @@ impl GiteaPulls {
         url(&self.settings, rest.iter().copied())
     }
 
+    /// Looks through a list, page by page, until something is found.
+    async fn search<T: DeserializeOwned>(
+        &self,
+        ask: Ask<'_>,
+        list: &str,
+        query: &[(&str, &str)],
+        is_it: impl Fn(&T) -> bool + Send + Sync,
+    ) -> Result<Option<T>> {
+        let url = asking(self.url(&[list]), query);
+        let page = async |at: usize| -> Result<Option<Page<T>>> {
+            let (limit, page) = (PAGE_SIZE.to_string(), (at + 1).to_string());
+            let part = ask.get_part::<Vec<T>>(asking(url.clone(), &[("limit", &limit), ("page", &page)])).await?;
+            Ok(part.map(|(found, more)| {
+                let here = found.len();
+                let items: Vec<T> = found.into_iter().find(&is_it).into_iter().collect();
+                let more = if items.is_empty() { more.or_perhaps() } else { More::Nothing };
+                Page { items, here, more }
+            }))
+        };
+        Ok(pages(PAGE_SIZE, page).await?.and_then(|found| found.into_iter().next()))
+    }
+
     async fn label_id(&self, ask: Ask<'_>) -> Result<Option<u64>> {
-        let url = asking(self.url(&["labels"]), &[("limit", &PAGE_SIZE.to_string())]);
-        let labels: Vec<Label> = ask.get(url).await?.unwrap_or_default();
-        if let Some(known) = labels.into_iter().find(|label| label.name == LABEL) {
+        let known = self.search(ask, "labels", &[], |label: &Label| label.name == LABEL).await?;
+        if let Some(known) = known {
             return Ok(Some(known.id));
         }
         let body = json!({"name": LABEL, "color": "#d93f0b", "description": "goes back to what ran before"});
@@ -97,23 +118,11 @@ impl PullRequestApi for GiteaPulls {
 
     /// The list knows no filter by branch.
     async fn find(&self, ask: Ask<'_>, wanted: &PullRequest) -> Result<Option<Known>> {
-        for page in 1..=PAGES {
-            let (limit, page) = (PAGE_SIZE.to_string(), page.to_string());
-            let url = asking(self.url(&["pulls"]), &[("state", "open"), ("limit", &limit), ("page", &page)]);
-            let pulls: Vec<Pull> = ask.get(url).await?.unwrap_or_default();
-            let is_last = pulls.len() < PAGE_SIZE;
-            let is_it = |pull: &Pull| {
-                let own = pull.head.repo_id == pull.base.repo_id; // no fork's branch of the same name
-                own && pull.head.name == wanted.head && pull.base.name == wanted.base
-            };
-            if let Some(found) = pulls.into_iter().find(is_it) {
-                return Ok(Some(known(found)));
-            }
-            if is_last {
-                break;
-            }
-        }
-        Ok(None)
+        let is_it = |pull: &Pull| {
+            let own = pull.head.repo_id == pull.base.repo_id; // no fork's branch of the same name
+            own && pull.head.name == wanted.head && pull.base.name == wanted.base
+        };
+        Ok(self.search(ask, "pulls", &[("state", "open")], is_it).await?.map(known))
     }
 
     async fn create(&self, ask: Ask<'_>, wanted: &PullRequest) -> Result<Option<Known>> {
@@ -130,10 +139,10 @@ impl PullRequestApi for GiteaPulls {
     }
 
     /// The list knows no filter by branch.
-    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<OpenPage> {
+    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<Page<OpenPullRequest>> {
         let (limit, page) = (PAGE_SIZE.to_string(), (page + 1).to_string());
         let query = [("state", "open"), ("sort", "newest"), ("limit", &*limit), ("page", &*page)];
-        let pulls: Vec<Pull> = ask.list(asking(self.url(&["pulls"]), &query)).await?;
+        let (pulls, more): (Vec<Pull>, _) = ask.list(asking(self.url(&["pulls"]), &query)).await?;
         let open = |pull: Pull| OpenPullRequest {
             number: pull.number,
             is_fork: is_of_strangers(&pull),
@@ -141,8 +150,8 @@ impl PullRequestApi for GiteaPulls {
             branch: pull.head.name,
             reference: Some(format!("refs/pull/{}/head", pull.number)),
         };
-        let listed = pulls.len();
-        Ok(OpenPage { open: pulls.into_iter().filter(|pull| pull.base.name == base).map(open).collect(), listed })
+        let (here, more) = (pulls.len(), more.or_perhaps());
+        Ok(Page { items: pulls.into_iter().filter(|pull| pull.base.name == base).map(open).collect(), here, more })
     }
 
     async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {

@@ -13,11 +13,12 @@ use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
 use crate::forge::hosted::{HostSettings, Hosted};
+use crate::forge::paging::{Page, pages};
 use crate::forge::registration::{
-    SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, filtered, listed, text, texts,
+    SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, filtered, text, texts,
 };
 
-/// Of a page; Gitea's own limit.
+/// Of a page; Gitea gives no more where nobody has configured it.
 const PAGE_SIZE: usize = 50;
 /// The kinds of webhooks whose calls are read.
 const KINDS: [&str; 3] = ["gitea", "forgejo", "gogs"];
@@ -71,9 +72,12 @@ impl WebhookApi for GiteaHooks {
     }
 
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
-        let page =
-            |page: usize| asking(self.url(&[]), &[("limit", &PAGE_SIZE.to_string()), ("page", &page.to_string())]);
-        listed(ask, PAGE_SIZE, "", page).await
+        let page = async |at: usize| -> Result<Option<Page<Value>>> {
+            let (limit, page) = (PAGE_SIZE.to_string(), (at + 1).to_string());
+            let part = ask.get_part(asking(self.url(&[]), &[("limit", &limit), ("page", &page)])).await?;
+            Ok(part.map(|(hooks, more)| Page::new(hooks, more.or_perhaps())))
+        };
+        pages(PAGE_SIZE, page).await
     }
 
     fn read(&self, whole: Value, wanted: &WantedWebhook) -> Option<Webhook> {

@@ -13,13 +13,15 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::{Meaning, TOKEN_FILE, Words};
 use crate::forge::api::{Answer, Manners};
-use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
+use crate::forge::ask::asking;
+use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi};
+use crate::forge::paging::{More, Page, pages};
 use crate::forge::{Refusal, StatusWriter};
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::CommitId;
 use crate::model::time::Timestamp;
 
-/// Statuses of a page; Gitea's own limit.
+/// Statuses of a page; Gitea gives no more where nobody has configured it.
 const PAGE_SIZE: usize = 50;
 
 pub(super) const WORDS: Words = Words {
@@ -108,15 +110,13 @@ impl StatusApi for GiteaApi {
     }
 
     async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<GiteaStatus>, Refusal> {
-        pages(PAGE_SIZE, |page| {
-            let mut url = self.url(["commits", commit.as_str(), "status"]);
-            url.query_pairs_mut().append_pair("page", &page.to_string()).append_pair("limit", &PAGE_SIZE.to_string());
-            async move {
-                let page: Option<CombinedStatus> = call.get(self, url, commit).await?;
-                Ok(page.map(|page| page.statuses.unwrap_or_default()))
-            }
-        })
-        .await
+        let page = async |at: usize| -> Result<Option<Page<GiteaStatus>>, Refusal> {
+            let (limit, page) = (PAGE_SIZE.to_string(), (at + 1).to_string());
+            let url = asking(self.url(["commits", commit.as_str(), "status"]), &[("limit", &limit), ("page", &page)]);
+            let part: Option<(CombinedStatus, More)> = call.get_part(self, url, commit).await?;
+            Ok(part.map(|(found, more)| Page::new(found.statuses.unwrap_or_default(), more.or_perhaps())))
+        };
+        Ok(pages(PAGE_SIZE, page).await?.unwrap_or_default())
     }
 
     async fn post(

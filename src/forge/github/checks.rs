@@ -16,7 +16,8 @@ use crate::forge::answer::{Meaning, Words};
 use crate::forge::api::Answer;
 use crate::forge::ask::asking;
 use crate::forge::budget::Budget;
-use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
+use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi};
+use crate::forge::paging::{More, Page, pages};
 use crate::forge::{Refusal, StatusWriter};
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::CommitId;
@@ -115,11 +116,11 @@ impl StatusApi for Checks {
     }
 
     async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<CheckRun>, Refusal> {
-        let page = async |page: usize| {
-            let listed: Option<Listed> = call.get(self, self.page(commit, page), commit).await?;
-            Ok(listed.map(|listed| listed.check_runs))
+        let page = async |at: usize| -> Result<Option<Page<CheckRun>>, Refusal> {
+            let part: Option<(Listed, More)> = call.get_part(self, self.page(commit, at + 1), commit).await?;
+            Ok(part.map(|(listed, more)| Page::new(listed.check_runs, more)))
         };
-        Ok(newest(pages(PAGE_SIZE, page).await?, self.app))
+        Ok(newest(pages(PAGE_SIZE, page).await?.unwrap_or_default(), self.app))
     }
 
     async fn post(

@@ -13,9 +13,9 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
+use crate::forge::paging::Page;
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, OpenPage, PAGE_SIZE, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests,
-    asking,
+    Ask, Known, LABEL, PAGE_SIZE, Permission, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
 };
 use crate::model::comment::Author;
 use crate::model::ids::CommitId;
@@ -111,7 +111,7 @@ impl PullRequestApi for GithubPulls {
         ask.write::<Value>(Method::PATCH, url, &body, &[]).await.map(drop)
     }
 
-    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<OpenPage> {
+    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<Page<OpenPullRequest>> {
         let (size, page) = (PAGE_SIZE.to_string(), (page + 1).to_string());
         let query = [
             ("state", "open"),
@@ -121,7 +121,7 @@ impl PullRequestApi for GithubPulls {
             ("per_page", &*size),
             ("page", &*page),
         ];
-        let pulls: Vec<Listed> = ask.list(asking(self.url(&["pulls"]), &query)).await?;
+        let (pulls, more): (Vec<Listed>, _) = ask.list(asking(self.url(&["pulls"]), &query)).await?;
         let repository = &self.settings.repository;
         let own = format!("{}/{}", repository.owner, repository.name);
         let open = |pull: Listed| OpenPullRequest {
@@ -131,8 +131,7 @@ impl PullRequestApi for GithubPulls {
             is_fork: pull.head.repo.is_none_or(|repository| !repository.full_name.eq_ignore_ascii_case(&own)),
             reference: Some(format!("refs/pull/{}/head", pull.number)),
         };
-        let listed = pulls.len();
-        Ok(OpenPage { open: pulls.into_iter().map(open).collect(), listed })
+        Ok(Page::new(pulls.into_iter().map(open).collect(), more))
     }
 
     async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {

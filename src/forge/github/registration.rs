@@ -64,7 +64,7 @@ impl WebhookApi for GithubHooks {
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
         let page =
             |page: usize| asking(self.url(&[]), &[("per_page", &PAGE_SIZE.to_string()), ("page", &page.to_string())]);
-        listed(ask, PAGE_SIZE, "", page).await
+        listed(ask, PAGE_SIZE, page).await
     }
 
     /// GitHub shows stars in place of a secret, and nothing where there is none.

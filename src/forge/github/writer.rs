@@ -15,7 +15,8 @@ use crate::forge::address::RepositoryAddress;
 use crate::forge::answer::{Meaning, TOKEN_FILE, Words};
 use crate::forge::api::{Answer, Manners};
 use crate::forge::budget::Budget;
-use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
+use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi};
+use crate::forge::paging::pages;
 use crate::forge::{Refusal, StatusWriter};
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::CommitId;
@@ -148,13 +149,14 @@ impl StatusApi for GithubApi {
 
     /// GitHub lists all that was ever written, the newest first.
     async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<GithubStatus>, Refusal> {
-        let all: Vec<GithubStatus> = pages(PAGE_SIZE, |page| {
+        let all: Vec<GithubStatus> = pages(PAGE_SIZE, |at| {
             let mut url = self.url(["commits", commit.as_str(), "statuses"]);
-            let (size, page) = (PAGE_SIZE.to_string(), page.to_string());
+            let (size, page) = (PAGE_SIZE.to_string(), (at + 1).to_string());
             url.query_pairs_mut().append_pair("per_page", &size).append_pair("page", &page);
-            call.get(self, url, commit)
+            call.page(self, url, commit)
         })
-        .await?;
+        .await?
+        .unwrap_or_default();
         let mut present: Vec<GithubStatus> = Vec::new();
         for status in all {
             if !present.iter().any(|newer| newer.context.eq_ignore_ascii_case(&status.context)) {

@@ -80,9 +80,10 @@ impl GitlabDeployments {
     /// The one that is told of. GitLab keeps nothing with a deployment by which it could be known again: those of a commit in an
     /// environment that no job has made are counted.
     async fn find(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Option<Known>> {
-        let mut own: Vec<Known> = Vec::new();
-        for page in 1..=PAGES {
-            let (page, size) = (page.to_string(), PAGE_SIZE.to_string());
+        let is_own = |known: &Known| known.deployable.is_null() && known.sha == told.status.commit.as_str();
+        let (mut own, mut at, mut read) = (Vec::new(), 0, 0);
+        for _page in 0..PAGES {
+            let (page, size) = ((at + 1).to_string(), PAGE_SIZE.to_string());
             let environment = told.deployment.stage.as_str();
             let query = [
                 ("environment", environment),
@@ -91,16 +92,15 @@ impl GitlabDeployments {
                 ("per_page", &size),
                 ("page", &page),
             ];
-            let found: Vec<Known> = ask.get(asking(self.url(&["deployments"]), &query)).await?.unwrap_or_default();
-            let is_last = found.len() < PAGE_SIZE;
-            own.extend(
-                found
-                    .into_iter()
-                    .filter(|known| known.deployable.is_null() && known.sha == told.status.commit.as_str()),
-            );
+            let url = asking(self.url(&["deployments"]), &query);
+            let Some((found, more)) = ask.get_part::<Vec<Known>>(url).await? else { break };
+            let here = found.len();
+            read += here;
+            own.extend(found.into_iter().filter(is_own));
             let is_found = u32::try_from(own.len()).is_ok_and(|own| own >= told.deployment.number);
-            if is_last || is_found {
-                break;
+            match more.next(at, here, read, PAGE_SIZE) {
+                Some(next) if !is_found => at = next,
+                _ => break,
             }
         }
         own.sort_by_key(|known| known.id);

@@ -13,8 +13,9 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::{HostSettings, Hosted};
+use crate::forge::paging::Page;
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, OpenPage, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
+    Ask, Known, LABEL, PAGE_SIZE, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking,
 };
 use crate::model::comment::Author;
 use crate::model::ids::CommitId;
@@ -103,7 +104,7 @@ impl PullRequestApi for GitlabMerges {
         ask.write::<Value>(Method::PUT, url, &body, &[]).await.map(drop)
     }
 
-    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<OpenPage> {
+    async fn open(&self, ask: Ask<'_>, base: &str, page: usize) -> Result<Page<OpenPullRequest>> {
         let (size, page) = (PAGE_SIZE.to_string(), (page + 1).to_string());
         let query = [
             ("state", "opened"),
@@ -113,7 +114,7 @@ impl PullRequestApi for GitlabMerges {
             ("per_page", &*size),
             ("page", &*page),
         ];
-        let merges: Vec<Listed> = ask.list(asking(self.url(&["merge_requests"]), &query)).await?;
+        let (merges, more): (Vec<Listed>, _) = ask.list(asking(self.url(&["merge_requests"]), &query)).await?;
         let open = |merge: Listed| {
             Some(OpenPullRequest {
                 number: merge.iid,
@@ -123,8 +124,7 @@ impl PullRequestApi for GitlabMerges {
                 reference: Some(format!("refs/merge-requests/{}/head", merge.iid)),
             })
         };
-        let listed = merges.len();
-        Ok(OpenPage { open: merges.into_iter().filter_map(open).collect(), listed })
+        Ok(Page { here: merges.len(), items: merges.into_iter().filter_map(open).collect(), more })
     }
 
     async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {

@@ -75,7 +75,7 @@ impl WebhookApi for GitlabHooks {
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
         let page =
             |page: usize| asking(self.url(&[]), &[("per_page", &PAGE_SIZE.to_string()), ("page", &page.to_string())]);
-        listed(ask, PAGE_SIZE, "", page).await
+        listed(ask, PAGE_SIZE, page).await
     }
 
     /// GitLab switches off by itself what fails again and again.

@@ -12,7 +12,8 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::{Meaning, TOKEN_FILE, Words};
 use crate::forge::api::{Answer, Manners};
-use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
+use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi};
+use crate::forge::paging::pages;
 use crate::forge::{Refusal, StatusWriter};
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::CommitId;
@@ -116,13 +117,14 @@ impl StatusApi for GitlabApi {
 
     /// The latest one of each name.
     async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<GitlabStatus>, Refusal> {
-        let present: Vec<GitlabStatus> = pages(PAGE_SIZE, |page| {
+        let present: Vec<GitlabStatus> = pages(PAGE_SIZE, |at| {
             let mut url = self.url(&["repository", "commits", commit.as_str(), "statuses"]);
-            let (size, page) = (PAGE_SIZE.to_string(), page.to_string());
+            let (size, page) = (PAGE_SIZE.to_string(), (at + 1).to_string());
             url.query_pairs_mut().append_pair("per_page", &size).append_pair("page", &page);
-            call.get(self, url, commit)
+            call.page(self, url, commit)
         })
-        .await?;
+        .await?
+        .unwrap_or_default();
         let own = present.iter().find(|status| status.name.starts_with(CONTEXTS));
         self.remember(commit, own.and_then(|status| status.pipeline_id));
         Ok(present)
