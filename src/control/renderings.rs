@@ -8,10 +8,12 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::error::Result;
+use crate::manifest::digest;
 use crate::model::commit_status::CommitStatus;
 use crate::model::hold::{HoldKind, ProjectHolds};
 use crate::model::ids::{CommitId, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::plan::{Plan, StagePlan};
+use crate::model::project::{Procedures, StatusDetail};
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, RepositoryState, RevisionState};
 use crate::report::ledger::Rendering;
@@ -177,8 +179,9 @@ impl Renderings {
         revision: &RevisionState,
     ) -> Result<(OwnedMutexGuard<Kept>, Option<CommitId>)> {
         let mut kept = self.of((revision.repository.clone(), revision.commit.clone())).lock_owned().await;
-        if let Some(plan) = revision.plan() {
-            kept.bring_up_to_date(store, revision, plan).await?;
+        match revision.plan() {
+            Some(plan) => kept.bring_up_to_date(store, revision, plan).await?,
+            None => kept.bring_up_to_date(store, revision, &nothing(revision)).await?,
         }
         Ok((kept, store.next_planned(&revision.repository, &revision.commit).await?))
     }
@@ -230,6 +233,22 @@ impl Kept {
         }
         self.mark = Some(moved.mark);
         Ok(())
+    }
+}
+
+/// The plan of a revision that has none, or none any more, such as one to which a branch was put back by force: what was begun
+/// on it is told to its end.
+fn nothing(revision: &RevisionState) -> Plan {
+    Plan {
+        id: PlanId::new(""),
+        repository: revision.repository.clone(),
+        project: ProjectName::new(""),
+        commit: revision.commit.clone(),
+        subject: String::new(),
+        at: revision.at,
+        stages: Vec::new(),
+        statuses: StatusDetail::Stages,
+        procedures: digest::stored(Procedures::default()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is known of the delivery of a revision's services, by stage.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::ids::{RunId, ServiceName, StageName};
 use crate::model::object::Kind;
@@ -148,8 +148,8 @@ impl<'a> Delivery<'a> {
     }
 
     /// The stages in which anything ran.
-    pub(super) fn stages(&self) -> impl Iterator<Item = &'a StageName> {
-        self.sequences.keys().map(|(stage, _)| *stage)
+    pub(super) fn stages(&self) -> BTreeSet<&'a StageName> {
+        self.sequences.keys().chain(self.others.keys().map(|(place, _)| place)).map(|(stage, _)| *stage).collect()
     }
 
     /// The stages before one in which a service is delivered first, nearest first.
@@ -217,8 +217,14 @@ impl<'a> Delivery<'a> {
     /// How often a service's delivery to a stage was attempted, here and in the stages before it, and how often other
     /// sequences ran, here and wherever these stages wait for their end: what has not started waits anew while one of them
     /// runs, and of what is declared nowhere, or was not yet, they say what is said of it. It only grows, also if the
-    /// plan is made again: what an attempt in an earlier stage changes may change what is said here.
+    /// plan is made again: what an attempt in an earlier stage changes may change what is said here. Of a stage that the plan has
+    /// no more, nobody knows which came before it.
     pub(super) fn attempt(&self, stage: &StageName, service: &ServiceName) -> u32 {
+        if self.plan.stage(stage).is_none() {
+            let runs = self.sequences.iter().filter(|((_, of), _)| *of == service).map(|(_, runs)| attempts(runs));
+            let others = self.others.iter().filter(|(((_, of), _), _)| *of == service).map(|(_, run)| run.attempt);
+            return self.again + runs.chain(others).sum::<u32>();
+        }
         let stages = self.up_to(stage);
         let runs = stages.iter().filter_map(|stage| self.sequences.get(&(*stage, service)));
         let here = self.others(stage, service);

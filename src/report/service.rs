@@ -43,6 +43,18 @@ pub(super) fn left_over(attempt: u32) -> Line {
     unchanged(attempt, &BTreeSet::new())
 }
 
+/// A service, or a stage, of which something was said before its revision lost its plan, and that had no run.
+pub(super) fn never_started(attempt: u32) -> Line {
+    let description = "not started: the revision has no plan any more".to_owned();
+    Line { state: StatusState::Skipped, description, run: None, attempt, next: Next::Nothing, details: None }
+}
+
+/// A step of a run that nobody remembers.
+pub(super) fn forgotten(attempt: u32) -> Line {
+    let description = "what became of it is not remembered any more".to_owned();
+    Line { state: StatusState::Skipped, description, run: None, attempt, next: Next::Nothing, details: None }
+}
+
 /// What a run says of its service.
 pub(super) fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
     let state = match (run.state, run.outcome) {

@@ -53,7 +53,7 @@ impl ServiceReport {
     /// is [`awaited`](Self::awaited) passed there.
     pub fn of(service: &ServiceName, plan: &Plan, again: u32, runs: &[Run], left: &BTreeMap<StageName, bool>) -> Self {
         let delivery = Delivery::of(plan, again, runs, left);
-        let gone = delivery.stages().filter(|stage| plan.stage(stage).is_none()).map(gone_stage);
+        let gone = delivery.stages().into_iter().filter(|stage| plan.stage(stage).is_none()).map(gone_stage);
         let stages = plan.stages.iter().cloned().chain(gone);
         let stages = stages.map(|stage| stage_report(&delivery, &stage, service)).collect();
         Self { service: service.clone(), summary: summary(plan), stages }
@@ -72,6 +72,12 @@ impl ServiceReport {
     /// The last delivery of it to a stage on the revision.
     pub fn run_in(&self, stage: &StageName) -> Option<&RunId> {
         self.in_stage(stage)?.line.as_ref()?.run.as_ref()
+    }
+
+    /// How often anything of it was attempted that may have changed what was said of it in a stage, which may be gone.
+    pub(super) fn attempt_in(&self, stage: &StageName) -> Option<u32> {
+        let here = self.in_stage(stage).map(|report| report.attempt);
+        here.or_else(|| self.stages.iter().map(|report| report.attempt).max())
     }
 
     pub(super) fn in_stage(&self, stage: &StageName) -> Option<&StageReport> {

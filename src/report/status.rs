@@ -7,7 +7,6 @@ use std::iter;
 
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::{CommitId, ServiceName, StageName};
-use crate::model::plan::Plan;
 use crate::model::project::StatusDetail;
 use crate::model::state::{RevisionResult, RevisionState};
 use crate::plan::summary::whole;
@@ -48,25 +47,27 @@ pub(super) fn stage_of(context: &str) -> Option<StageName> {
 
 /// All statuses of a revision.
 pub fn render(facts: &Facts<'_>) -> Vec<CommitStatus> {
-    let Facts { revision, services, .. } = facts;
-    let first = |line| vec![status(revision, PLAN.into(), line)];
-    let plan = match &revision.result {
-        RevisionResult::Planned(plan) => plan,
-        RevisionResult::Broken { problems } => return first(plan_line::broken(revision, problems)),
-        RevisionResult::Refused { reason } => return first(plan_line::refused(revision, reason)),
+    let Facts { revision, services, known, .. } = *facts;
+    // Of one that has no plan any more, what is known goes on being told.
+    let untold = Choice { known, statuses: StatusDetail::Stages, are_few: false };
+    let (line, choice) = match &revision.result {
+        RevisionResult::Planned(plan) => {
+            let summary = match &revision.summary {
+                Some(summary) => summary.clone(),
+                None => whole(plan, services.values().map(|report| &report.summary)),
+            };
+            let choice = Choice { known, statuses: plan.statuses, are_few: summary.details <= DETAILS };
+            (plan_line::planned(revision, plan, &summary), choice)
+        }
+        RevisionResult::Broken { problems } => (plan_line::broken(revision, problems), untold),
+        RevisionResult::Refused { reason } => (plan_line::refused(revision, reason), untold),
     };
-    let summary = match &revision.summary {
-        Some(summary) => summary.clone(),
-        None => whole(plan, services.values().map(|report| &report.summary)),
-    };
-    let mut statuses = first(plan_line::planned(revision, plan, &summary));
-    let choice = Choice { known: facts.known, statuses: plan.statuses, are_few: summary.details <= DETAILS };
+    let mut statuses = vec![status(revision, PLAN.into(), line)];
     let mut details = Vec::new();
-    let planned = plan.stages.iter().map(|stage| stage.stage.clone());
-    for stage in planned.chain(facts.gone_stages(plan)) {
+    let planned = revision.plan().into_iter().flat_map(|plan| &plan.stages).map(|stage| stage.stage.clone());
+    for stage in planned.chain(facts.gone_stages()) {
         let (attempt, said) = facts.said(&stage, |_| true);
-        let unchanged = || service::unchanged(attempt, &plan.carriers(plan.stage(&stage)));
-        let line = stage_line(attempt, &said).unwrap_or_else(unchanged);
+        let line = stage_line(attempt, &said).unwrap_or_else(|| facts.nothing_in(&stage, attempt));
         statuses.push(status(revision, stage_context(&stage), line));
         facts.add_details(&stage, said, &choice, &mut details);
     }
@@ -99,10 +100,11 @@ impl Facts<'_> {
     /// What is said of services in a stage, and how often anything of that was attempted.
     fn said(&self, stage: &StageName, of: impl Fn(&ServiceName) -> bool) -> (u32, Vec<Said<'_>>) {
         let (again, services) = (self.revision.again, self.services.values().filter(|report| of(&report.service)));
-        let here = services.filter_map(|report| Some((report, report.in_stage(stage)?)));
-        let here: Vec<(&ServiceReport, &StageReport)> = here.collect();
-        let attempt = again + here.iter().map(|(_, report)| report.attempt - again).sum::<u32>();
-        let said = here.into_iter().filter_map(|(service, report)| {
+        let all: Vec<&ServiceReport> = services.collect();
+        let attempts = all.iter().filter_map(|service| service.attempt_in(stage));
+        let attempt = again + attempts.map(|attempt| attempt - again).sum::<u32>();
+        let said = all.into_iter().filter_map(|service| {
+            let report = service.in_stage(stage)?;
             let line = self.line(report)?;
             Some(Said { name: service.service.as_str(), line, report: Some(report) })
         });
@@ -125,13 +127,30 @@ impl Facts<'_> {
         })
     }
 
+    /// A stage in which nothing is done.
+    fn nothing_in(&self, stage: &StageName, attempt: u32) -> Line {
+        match self.revision.plan() {
+            Some(plan) => service::unchanged(attempt, &plan.carriers(plan.stage(stage))),
+            None => service::never_started(attempt),
+        }
+    }
+
+    /// What was said before, or is gone, and had no run.
+    fn left_over(&self, attempt: u32) -> Line {
+        match self.revision.plan() {
+            Some(_) => service::left_over(attempt),
+            None => service::never_started(attempt),
+        }
+    }
+
     /// Stages of which something was said, or in which something ran, before the plan was made again without them.
-    fn gone_stages(&self, plan: &Plan) -> BTreeSet<StageName> {
+    fn gone_stages(&self) -> BTreeSet<StageName> {
+        let is_gone = |name: &StageName| self.revision.plan().is_none_or(|plan| plan.stage(name).is_none());
         let said = below(self.known, "launchway").filter_map(|context| context.split('/').next());
         let mut names: BTreeSet<StageName> = said.filter(|name| *name != "plan").map(StageName::new).collect();
-        names.retain(|name| plan.stage(name).is_none());
+        names.retain(is_gone);
         let ran = self.services.values().flat_map(|report| &report.stages).map(|report| &report.stage);
-        names.extend(ran.filter(|name| plan.stage(name).is_none()).cloned());
+        names.extend(ran.filter(|name| is_gone(name)).cloned());
         names
     }
 
@@ -142,9 +161,9 @@ impl Facts<'_> {
         let is_said = |name: &str| said.binary_search_by(|said| said.name.cmp(name)).is_ok();
         let left = below(self.known, &context).filter(|name| !name.contains('/') && !is_said(name));
         let left = left.map(|name| {
-            let report = self.services.get(&ServiceName::new(name)).and_then(|report| report.in_stage(stage));
-            let line = service::left_over(report.map_or(again, |report| report.attempt));
-            Said { name, line: Cow::Owned(line), report }
+            let service = self.services.get(&ServiceName::new(name));
+            let line = self.left_over(service.and_then(|service| service.attempt_in(stage)).unwrap_or(again));
+            Said { name, line: Cow::Owned(line), report: service.and_then(|service| service.in_stage(stage)) }
         });
         let left: Vec<Said<'_>> = left.collect();
         let are_known = below(self.known, &context).next().is_some();
@@ -157,12 +176,16 @@ impl Facts<'_> {
 
     /// A service in a stage with its steps.
     fn add_details_of(&self, context: String, said: Said<'_>, details: &mut Vec<Detail>) {
+        let attempt = said.line.attempt;
         details.push(Detail { is_step: false, context: context.clone(), line: said.line.into_owned() });
-        let Some(report) = said.report else { return };
-        let begun: BTreeSet<&str> = report.steps.iter().map(|(step, _)| step.as_str()).collect();
+        let steps = said.report.map_or(&[][..], |report| &report.steps);
+        let begun: BTreeSet<&str> = steps.iter().map(|(step, _)| step.as_str()).collect();
         let unreached = below(self.known, &context).filter(|step| !begun.contains(step));
-        let unreached = unreached.filter_map(|step| Some((step.to_owned(), report.unreached(step)?.clone())));
-        let steps = report.steps.iter().cloned().chain(unreached);
+        let unreached = unreached.map(|step| {
+            let line = said.report.and_then(|report| report.unreached(step)).cloned();
+            (step.to_owned(), line.unwrap_or_else(|| service::forgotten(attempt)))
+        });
+        let steps = steps.iter().cloned().chain(unreached);
         details.extend(steps.map(|(step, line)| Detail { is_step: true, context: format!("{context}/{step}"), line }));
     }
 }

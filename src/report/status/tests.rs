@@ -12,7 +12,7 @@ use crate::model::deployment_config::HookPoint;
 use crate::model::ids::{ConfigKey, Destination, RunId, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::{FailureReason, Outcome, PodOutcome};
-use crate::model::plan::{Change, Decision, PassedContent, ServicePlan, StagePlan, StageStart};
+use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::{OnFailure, Procedure, Procedures};
 use crate::model::run::{
     Delivery, DeploymentFailure, DeploymentRef, DeploymentRun, DeploymentStep, HookRecord, Phase, Run, SequenceRun,
@@ -88,8 +88,8 @@ fn two_stages() -> Vec<StagePlan> {
     ]
 }
 
-fn revision(stages: Vec<StagePlan>, statuses: StatusDetail) -> RevisionState {
-    let plan = Plan {
+fn plan(stages: Vec<StagePlan>, statuses: StatusDetail) -> Plan {
+    Plan {
         id: "p".into(),
         repository: "repo".into(),
         project: "shop".into(),
@@ -99,7 +99,11 @@ fn revision(stages: Vec<StagePlan>, statuses: StatusDetail) -> RevisionState {
         stages,
         statuses,
         procedures: digest::stored(Procedures::default()),
-    };
+    }
+}
+
+fn revision(stages: Vec<StagePlan>, statuses: StatusDetail) -> RevisionState {
+    let plan = plan(stages, statuses);
     RevisionState {
         repository: "repo".into(),
         commit: "0000001".into(),
@@ -226,13 +230,12 @@ fn services(
     left: &BTreeMap<StageName, bool>,
 ) -> BTreeMap<ServiceName, ServiceReport> {
     let mut services = BTreeMap::new();
-    if let RevisionResult::Planned(plan) = &revision.result {
-        let planned = plan.stages.iter().flat_map(|stage| &stage.services).map(|part| part.service.clone());
-        for name in planned.chain(runs.iter().map(|run| run.service().service)) {
-            let own: Vec<Run> = runs.iter().filter(|run| run.service().service == name).cloned().collect();
-            let report = ServiceReport::of(&name, &plan.about(&name), revision.again, &own, left);
-            services.insert(name, report);
-        }
+    let plan = revision.plan().cloned().unwrap_or_else(|| plan(Vec::new(), StatusDetail::Stages));
+    let planned = plan.stages.iter().flat_map(|stage| &stage.services).map(|part| part.service.clone());
+    for name in planned.chain(runs.iter().map(|run| run.service().service)) {
+        let own: Vec<Run> = runs.iter().filter(|run| run.service().service == name).cloned().collect();
+        let report = ServiceReport::of(&name, &plan.about(&name), revision.again, &own, left);
+        services.insert(name, report);
     }
     services
 }
@@ -318,6 +321,57 @@ fn a_step_that_a_later_attempt_does_not_reach_stays_neither_red_nor_open() {
     ] {
         let all = [before.clone(), runs(run, Vec::new())].concat();
         assert_eq!(of(&told(&revision, &all, None, &[hook]), hook), expected);
+    }
+}
+
+/// A branch may be put back by force to a commit on which a hook still runs: that is refused until a person allows it, and
+/// what readers know of the commit is told to its end all the same.
+#[test]
+fn what_was_begun_before_a_revision_lost_its_plan_is_told_to_its_end() {
+    let planned = revision(two_stages(), StatusDetail::Hooks);
+    // Attempts in `dev` count where `production` waits for them.
+    let run = sequence("1", "dev", "web", 2, &["web"]);
+    let hook = deployment(&run, "web", "Abort", None);
+    let written = rendered(&planned, &runs(run.clone(), vec![hook.clone()]), None, &BTreeSet::new());
+    let known: Vec<&str> = written.iter().map(|status| status.context.as_str()).collect();
+    assert_eq!(written.iter().filter(|status| !status.state.is_final()).count(), 5, "{written:?}");
+    let reason = "history was rewritten".to_owned();
+    for result in [RevisionResult::Refused { reason }, RevisionResult::Broken { problems: vec!["no YAML".into()] }] {
+        let again = RevisionState { result, ..planned.clone() };
+        let again = revised(Some(&planned), again, false);
+        let under_way = told(&again, &runs(run.clone(), vec![hook.clone()]), None, &known);
+        assert_eq!(of(&under_way, "launchway/dev/web/pre"), "running launchway/dev/web/pre: running");
+        let stopped = ended(run.clone(), Outcome::SUPERSEDED, SUPERSEDED);
+        let hook = deployment(&run, "web", "Abort", exit(143, FailureReason::Cancelled));
+        let hook = failed(hook, DeploymentStep::Pre, Outcome::SUPERSEDED, SUPERSEDED);
+        let known: BTreeSet<String> = known.iter().map(|context| (*context).to_owned()).collect();
+        let last = rendered(&again, &runs(stopped, vec![hook]), None, &known);
+        let contexts: BTreeSet<String> = last.iter().map(|status| status.context.clone()).collect();
+        assert_eq!(contexts, known, "all that readers know, and nothing else");
+        for status in &last {
+            let before = written.iter().find(|before| before.context == status.context).unwrap();
+            assert!(status.state.is_final() && status.attempt > before.attempt, "{status:?}");
+            let is_green = matches!(status.state, StatusState::Success | StatusState::Unchanged);
+            assert!(!is_green, "nothing of it passed: {status:?}");
+        }
+        let waits = last.iter().find(|status| status.context == "launchway/production").unwrap();
+        assert_eq!(waits.description, "not started: the revision has no plan any more");
+        assert_eq!(told(&again, &[], None, &[]).len(), 1, "nothing was said of it, and nothing began");
+    }
+}
+
+/// A host that was out of reach may come back after a run was forgotten: its hook does not stay under way.
+#[test]
+fn a_hook_whose_run_is_forgotten_does_not_stay_under_way() {
+    let mut stages = two_stages();
+    let hook = "launchway/dev/web/pre";
+    let known = ["launchway/plan", "launchway/dev", "launchway/dev/web", hook];
+    for is_planned in [true, false] {
+        if !is_planned {
+            stages.iter_mut().for_each(|stage| stage.services.clear());
+        }
+        let told = told(&revision(stages.clone(), StatusDetail::Hooks), &[], None, &known);
+        assert_eq!(of(&told, hook), format!("skipped {hook}: what became of it is not remembered any more"));
     }
 }
 

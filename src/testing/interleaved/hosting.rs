@@ -42,6 +42,8 @@ pub(super) enum Pushed {
     Instead(Arc<Project>),
     /// A commit on top of the head whose files cannot be read.
     Broken,
+    /// The commit before the head, which is the head again.
+    Back,
 }
 
 /// All repositories; they go on when the daemon dies.
@@ -83,14 +85,20 @@ impl Hosting {
         let mut all = self.all();
         let which = all.keys().position(|name| name == repository).unwrap_or(all.len());
         let repository = all.entry(repository.clone()).or_default();
-        let id = CommitId::new(format!("{:07x}{which:033x}", repository.commits.len() + 1));
+        let mut id = CommitId::new(format!("{:07x}{which:033x}", repository.commits.len() + 1));
         let before = repository.commits.last();
         let rewrites = before.map_or(0, |before| before.rewrites);
         let (project, is_broken, rewrites) = match (pushed, before) {
             (Pushed::OnTop(project), _) => (project, false, rewrites),
             (Pushed::Instead(project), _) => (project, false, rewrites + 1),
             (Pushed::Broken, Some(before)) => (before.project.clone(), true, rewrites),
-            (Pushed::Broken, None) => return,
+            (Pushed::Broken | Pushed::Back, None) => return,
+            (Pushed::Back, Some(last)) => {
+                let again = repository.commits.iter().rev().find(|known| known.id != last.id).cloned();
+                let Some(Commit { id: before, project, is_broken, .. }) = again else { return };
+                id = before;
+                (project, is_broken, rewrites + 1)
+            }
         };
         repository.commits.push(Commit { id, project, is_broken, rewrites, accepted: false });
         if !self.1.is(Fault::LosesPushes) {
@@ -109,7 +117,7 @@ impl Hosting {
     /// Whether a commit descends from another one, or there is no other.
     pub(super) fn descends(&self, repository: &RepositoryName, commit: &Commit, from: Option<&CommitId>) -> bool {
         let known = self.commits(repository);
-        let from = known.iter().find(|known| Some(&known.id) == from);
+        let from = known.iter().rfind(|known| Some(&known.id) == from);
         from.is_none_or(|from| from.rewrites == commit.rewrites)
     }
 

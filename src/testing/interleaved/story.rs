@@ -6,6 +6,7 @@
 //! project shop, statuses auto    what the repository declares itself to be, and how much is written on its commits
 //! @two push                      a line about another repository than `one`; each has files of its own
 //! push broken, push rewritten    files that cannot be read; a commit that takes the place of the whole history
+//! push back                      the commit before the head is the head again, by force
 //! accept-rewrite                 a person takes such a head
 //! turns 30                       so many turns are taken; without it the next line happens at once
 //! trigger STAGE SERVICE [FORCED] by hand; like every command it is under way while the next lines happen

@@ -182,6 +182,7 @@ impl World {
             [] => Pushed::OnTop(Arc::new(declared.project()?)),
             ["rewritten"] => Pushed::Instead(Arc::new(declared.project()?)),
             ["broken"] => Pushed::Broken,
+            ["back"] => Pushed::Back,
             _ => return Err(Failure::stalled("this is no way to push")),
         };
         self.around.hosting.push(repository, pushed);

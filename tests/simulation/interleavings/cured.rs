@@ -16,6 +16,21 @@ pub(crate) struct Cured {
 pub(crate) const CURED: &[Cured] = &[
     Cured {
         invariant: Invariant::StatusesAreFresh,
+        because: "what runs on a commit to which a branch is put back by force, which is refused, stays under way there",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a pre=Abort
+            hang shop-dev/web-
+            push
+            turns 120
+            declare web image=b
+            push
+            turns 10
+            push back",
+    },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
         because: "a task of a sequence that delivers nothing stays under way if a newer run of it ends before its first task",
         story: "
             order 0
