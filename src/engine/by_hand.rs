@@ -330,7 +330,7 @@ pub(in crate::engine) fn by_hand(
         cause,
         by: Some(by.to_owned()),
         is_rollback,
-        delivery: Some(Delivery { content, changes: changes.collect() }),
+        delivery: Some(Delivery { content, changes: changes.collect(), configs: None }),
         ..SequenceRun::draft(state.service_key(), state.destination.clone(), revision, procedure)
     };
     queue::queued(transition.records, transition.now, draft)

@@ -53,6 +53,8 @@ pub(super) struct Delivery<'a> {
     /// nothing by that.
     put_right: BTreeMap<Place<'a>, &'a SequenceRun>,
     deployments: BTreeMap<&'a RunId, &'a DeploymentRun>,
+    /// How many deployment configs each service declares, as its runs know: a plan that is made again may not speak of it.
+    configs: BTreeMap<Place<'a>, u32>,
     /// Of the sequences that deliver nothing the newest run, by name.
     others: BTreeMap<(Place<'a>, &'a str), &'a SequenceRun>,
     /// The stages in which earlier revisions have nothing under way any more, with whether what is waited for passed there.
@@ -61,8 +63,8 @@ pub(super) struct Delivery<'a> {
 
 impl<'a> Delivery<'a> {
     pub(super) fn of(plan: &'a Plan, again: u32, runs: &'a [Run], left: &'a BTreeMap<StageName, bool>) -> Self {
-        let (sequences, planned, put_right, deployments, others) = Default::default();
-        let mut found = Self { plan, again, sequences, planned, put_right, deployments, others, left };
+        let (sequences, planned, put_right, deployments, configs, others) = Default::default();
+        let mut found = Self { plan, again, sequences, planned, put_right, deployments, configs, others, left };
         let mut by_hand: BTreeMap<Place<'a>, Vec<&SequenceRun>> = BTreeMap::new();
         for run in runs {
             match run {
@@ -76,6 +78,9 @@ impl<'a> Delivery<'a> {
                     let (newest, count) = found.sequences.entry(place).or_insert((run, 0));
                     *count += 1;
                     *newest = newer(newest, run);
+                    if let Some(configs) = run.delivery.as_ref().and_then(|delivery| delivery.configs) {
+                        found.configs.insert(place, configs);
+                    }
                     if run.planned_content().is_some() {
                         let newest = found.planned.entry(place).or_insert(run);
                         *newest = newer(newest, run);
@@ -128,6 +133,12 @@ impl<'a> Delivery<'a> {
     /// A service's part of the plan for a stage.
     pub(super) fn part(&self, stage: &StageName, service: &ServiceName) -> Option<&'a ServicePlan> {
         self.plan.stage(stage)?.service(service)
+    }
+
+    /// How many deployment configs a service declares, if anybody knows.
+    pub(super) fn configs(&self, stage: &StageName, service: &ServiceName) -> Option<u32> {
+        let planned = self.part(stage, service).map(|part| part.configs);
+        planned.or_else(|| self.configs.get(&(stage, service)).copied())
     }
 
     /// Whether anything goes on that may still bring it to a stage: a delivery, or another sequence on whose end this stage

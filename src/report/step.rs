@@ -72,9 +72,9 @@ fn hooks(deployment: &DeploymentRun, run: &SequenceRun, delivery: &Delivery<'_>)
 /// `<config>.` where the service has several deployment configs. What the revision declares decides, not what a run does,
 /// so that a retry of one of them writes where the first attempt did.
 fn prefix(deployment: &DeploymentRun, run: &SequenceRun, delivery: &Delivery<'_>) -> String {
-    let several = match delivery.part(&run.service.stage, &run.service.service) {
-        Some(part) => part.configs > 1,
-        // The plan has nothing to say of it: only where the names agree is it surely the only one.
+    let several = match delivery.configs(&run.service.stage, &run.service.service) {
+        Some(configs) => configs > 1,
+        // Nobody knows: only where the names agree is it surely the only one.
         None => deployment.config.name != run.service.service.as_str(),
     };
     if several { format!("{}.", deployment.config.name) } else { String::new() }

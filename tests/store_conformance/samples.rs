@@ -60,7 +60,7 @@ pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
         plan: Some("plan-1".into()),
         cause: "push".into(),
         attempt: 1,
-        delivery: Some(Delivery { content: "sha256:web".into(), changes: vec![change("web")] }),
+        delivery: Some(Delivery { content: "sha256:web".into(), changes: vec![change("web")], configs: None }),
         state: SequenceState::Running { task: 0 },
         created_at: at(0),
         ..SequenceRun::draft(service, Destination::local("shop-dev".into()), ("shop".into(), commit_id('1')), procedure)

@@ -157,6 +157,7 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> R
         changes.extend(again.filter(|change| change.decision.does_something()));
     }
     let content = delivery.delivery.as_ref().map(|delivery| delivery.content.clone());
+    let configs = delivery.delivery.as_ref().and_then(|delivery| delivery.configs);
     let SequenceRun { service, destination, repository, commit, procedure, plan, planned_at, .. } =
         as_declared(transition.records, delivery)?;
     let draft = SequenceRun {
@@ -166,7 +167,7 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> R
         by: Some(by.to_owned()),
         is_rollback: delivery.is_rollback,
         forced: delivery.forced.clone(),
-        delivery: content.map(|content| Delivery { content, changes }),
+        delivery: content.map(|content| Delivery { content, changes, configs }),
         ..SequenceRun::draft(service, destination, (repository, commit), procedure)
     };
     queue::queued(transition.records, transition.now, draft)

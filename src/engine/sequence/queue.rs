@@ -71,7 +71,7 @@ pub fn delivery(
         plan: Some(plan.id.clone()),
         planned_at: Some(plan.at),
         cause,
-        delivery: Some(Delivery { content: part.content.clone(), changes }),
+        delivery: Some(Delivery { content: part.content.clone(), changes, configs: Some(part.configs) }),
         takes_from,
         ..SequenceRun::draft(service, stage.destination.clone(), revision, digest::stored(procedure))
     };

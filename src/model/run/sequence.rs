@@ -118,6 +118,9 @@ pub struct Delivery {
     pub content: Digest,
     /// What the deployment task does.
     pub changes: Vec<Change>,
+    /// How many deployment configs the service declares, if whoever made it knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configs: Option<u32>,
 }
 
 /// Where a sequence run is.

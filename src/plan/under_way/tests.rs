@@ -47,7 +47,7 @@ fn delivery(plan: &Plan, stage: &str, at: i64) -> OpenDelivery {
     let revision = (plan.repository.clone(), plan.commit.clone());
     let draft =
         SequenceRun::draft(place, planned.destination.clone(), revision, crate::manifest::digest::stored(procedure));
-    let brings = Delivery { content: part.content.clone(), changes: part.changes.clone() };
+    let brings = Delivery { content: part.content.clone(), changes: part.changes.clone(), configs: None };
     let (id, created_at) = (RunId::new(format!("{at}")), Timestamp(at));
     let run = SequenceRun { id, created_at, plan: Some(plan.id.clone()), delivery: Some(brings), ..draft };
     OpenDelivery { run, plan: Some(plan.clone()), newest: None }

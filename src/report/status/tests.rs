@@ -135,7 +135,7 @@ fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]
         plan: Some("p".into()),
         cause: "push".into(),
         attempt,
-        delivery: Some(Delivery { content: "sha256:1".into(), changes: Vec::new() }),
+        delivery: Some(Delivery { content: "sha256:1".into(), changes: Vec::new(), configs: None }),
         state: SequenceState::Running { task: 0 },
         tasks: vec![task],
         ..SequenceRun::draft(service, Destination::local("shop".into()), revision, procedure)
@@ -398,6 +398,15 @@ fn what_the_service_declares_names_its_hooks_not_what_a_run_does() {
         let hook = deployment(&run, config, "Abort", None);
         let told = told(&nothing_planned, &runs(run, vec![hook]), None, &[]);
         assert_ne!(of(&told, expected), "nothing", "{told:?}");
+    }
+    // A plan that is made again need not speak of it any more: its first delivery did.
+    for (configs, name, expected) in [(1, "front", "launchway/dev/web/pre"), (2, "web", "launchway/dev/web/web.pre")] {
+        let mut first = sequence("1", "dev", "web", 1, &[name]);
+        first.delivery.as_mut().unwrap().configs = Some(configs);
+        let second = sequence("2", "dev", "web", 2, &[name]);
+        let hook = deployment(&second, name, "Abort", None);
+        let all = [runs(first, Vec::new()), runs(second, vec![hook])].concat();
+        assert_ne!(of(&told(&nothing_planned, &all, None, &[]), expected), "nothing", "{configs} {name}");
     }
 }
 

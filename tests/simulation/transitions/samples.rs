@@ -141,7 +141,7 @@ fn delivering(
         cause: "push".into(),
         attempt: 1,
         tasks: task_records(&sequence),
-        delivery: Some(Delivery { content: "sha256:1".into(), changes }),
+        delivery: Some(Delivery { content: "sha256:1".into(), changes, configs: None }),
         created_at: NOW,
         ..SequenceRun::draft(
             service,
@@ -163,7 +163,7 @@ pub(crate) fn deploying_and_applying(id: &str) -> SequenceRun {
 }
 
 fn bringing(id: &str, changes: Vec<Change>) -> SequenceRun {
-    SequenceRun { delivery: Some(Delivery { content: "sha256:1".into(), changes }), ..sequence(id) }
+    SequenceRun { delivery: Some(Delivery { content: "sha256:1".into(), changes, configs: None }), ..sequence(id) }
 }
 
 fn service() -> Change {

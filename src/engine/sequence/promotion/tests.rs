@@ -35,7 +35,7 @@ fn plan(project: &Project, commit: &str) -> Plan {
 /// A plan's delivery to `dev`, which has just ended.
 fn over(plan: &Plan) -> SequenceRun {
     let part = plan.stages[0].services[0].clone();
-    let delivery_of = Delivery { content: part.content, changes: part.changes };
+    let delivery_of = Delivery { content: part.content, changes: part.changes, configs: None };
     let (run, commit) = (ended(delivery("s1", "b"), Outcome::PASS), plan.commit.clone());
     SequenceRun { plan: Some(plan.id.clone()), delivery: Some(delivery_of), commit, ..run }
 }
