@@ -158,6 +158,29 @@ impl Repository {
         self.api(Method::PATCH, &format!("/pulls/{number}"), Some(json!({"state": "closed"}))).await;
     }
 
+    /// Has a branch take only what is merged, and that only once these contexts are successes, whoever merges.
+    pub(crate) async fn protect(&self, branch: &str, contexts: &[&str]) {
+        let rule = json!({
+            "rule_name": branch, "enable_push": false, "enable_status_check": true, "status_check_contexts": contexts,
+        });
+        self.api(Method::POST, "/branch_protections", Some(rule)).await;
+    }
+
+    /// Why a pull request cannot be merged, in Gitea's words.
+    pub(crate) async fn refusal_to_merge(&self, number: u64) -> String {
+        let url = self.server.url(&format!("/api/v1/repos/admin/{}/pulls/{number}/merge", self.name));
+        eventually("Gitea decides", async || {
+            let request = reqwest::Client::new().post(&url).json(&json!({"Do": "merge"}));
+            let token = format!("token {}", self.server.admin_token());
+            let answer = request.header("authorization", token).send().await.unwrap();
+            let (status, text) = (answer.status(), answer.text().await.unwrap());
+            assert_eq!(status, 405, "it is merged: {text}");
+            // Until it has looked for conflicts, it says no more than this.
+            (!text.contains("try again later")).then_some(text)
+        })
+        .await
+    }
+
     /// Merges a pull request; the commit that this makes.
     pub(crate) async fn merge(&self, number: u64) -> String {
         // Until Gitea has looked for conflicts, which is soon, it takes none.

@@ -1,6 +1,7 @@
 //! The whole daemon against a real Gitea: a push, the webhook, real pods, and statuses read back.
 
 mod process;
+mod protected;
 mod recorder;
 mod shop;
 
@@ -180,6 +181,10 @@ async fn a_token_without_rights_is_named_and_stops_no_deployment() {
     for text in shown {
         assert!(text.contains(problem) && !text.contains(&token), "{text}");
     }
+    // It looks every second, and asks more and more seldom whether the token may write by now.
+    eventually("it has looked often", async || (looks(&daemon).await >= 14).then_some(())).await;
+    let refused = counted(&daemon, r#"launchway_actions_total{action="report",result="failed"} "#).await;
+    assert!(refused <= 10, "{refused} times");
 
     daemon.set_token(repository.server.admin_token());
     let statuses = daemon.settled(&repository, &commit).await;
@@ -391,11 +396,7 @@ async fn a_pull_request_tells_the_plan_of_merging_it_and_merging_does_that() {
     {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    let plan_of = async |commit: &str| {
-        let statuses = repository.statuses(commit).await;
-        statuses.into_iter().find(|status| status.context == "launchway/plan")
-    };
-    let status = eventually("a status", async || plan_of(&head).await).await;
+    let status = eventually("a status", async || plan_of(&repository, &head).await).await;
     assert_eq!(status.state, "success");
     assert!(status.description.starts_with("merging it: dev: 1 deploy"), "{}", status.description);
     assert_eq!(daemon.serving("dev").await, (1, 1), "nothing of it runs");
@@ -413,12 +414,20 @@ async fn a_pull_request_tells_the_plan_of_merging_it_and_merging_does_that() {
     assert_eq!(repository.comments(number).await.len(), 1);
 }
 
+/// What is told of a commit's plan.
+async fn plan_of(repository: &Repository, commit: &str) -> Option<ShownStatus> {
+    repository.statuses(commit).await.into_iter().find(|status| status.context == "launchway/plan")
+}
+
 /// How often the daemon looked at the repository.
 async fn looks(daemon: &Daemon) -> u64 {
+    counted(daemon, r#"launchway_repository_looks_total{repository="shop"} "#).await
+}
+
+/// What a line of the metrics that begins so counts.
+async fn counted(daemon: &Daemon, begins: &str) -> u64 {
     let metrics = daemon.page("/metrics").await;
-    let line =
-        metrics.lines().find_map(|line| line.strip_prefix("launchway_repository_looks_total{repository=\"shop\"} "));
-    line.unwrap().parse().unwrap()
+    metrics.lines().find_map(|line| line.strip_prefix(begins)).unwrap().parse().unwrap()
 }
 
 #[tokio::test]
