@@ -21,6 +21,7 @@ mod daemon_edges {
     mod at_rest;
     mod bad_input;
     mod by_hand;
+    mod calls;
     mod checks;
     mod code;
     mod comments;
@@ -33,6 +34,7 @@ mod daemon_edges {
     mod events;
     mod exec;
     mod full_disk;
+    mod hostile;
     mod hosting;
     mod images;
     mod imported;

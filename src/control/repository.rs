@@ -93,11 +93,19 @@ async fn watcher(
         synced: Arc::new(AtomicBool::new(false)),
         metrics: parts.driver.metrics.clone(),
         webhook_secrets: settings.webhook.clone(),
+        place: place(settings),
         host: None,
         previews: settings.previews,
         commands: settings.commands,
         allowed_signers: settings.allowed_signers.clone(),
     })
+}
+
+/// The sort of a repository's host, and where it is there; nothing needs a token for that.
+fn place(settings: &RepositorySettings) -> Option<(ForgeKind, String)> {
+    let kind = Some(settings.host()).filter(|kind| *kind != ForgeKind::None)?;
+    let RepositoryAddress { owner, name, .. } = address(settings).ok()?;
+    Some((kind, format!("{owner}/{name}")))
 }
 
 fn limits(settings: &RepositorySettings) -> Limits {

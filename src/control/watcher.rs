@@ -74,6 +74,8 @@ pub struct Watcher {
     pub webhook_secrets: Vec<SecretSource>,
     /// Counts syncs.
     pub metrics: Arc<Metrics>,
+    /// The sort of its host, and where it is there, such as `acme/shop`, if it is on one.
+    pub place: Option<(ForgeKind, String)>,
     /// Where its pull requests are, if there is a host that has those.
     pub host: Option<Host>,
     /// Whether they are told what merging them would do.

@@ -144,6 +144,7 @@ impl Hooks for WatchedHooks {
         let secrets = watcher.webhook_secrets.iter().filter_map(read).collect();
         Some(HookTarget {
             secrets,
+            place: watcher.place.clone(),
             branch: watcher.watched.branch(),
             pulls: watcher.previewed().is_some(),
             commands: watcher.commands,

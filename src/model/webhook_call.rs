@@ -34,7 +34,7 @@ pub struct WebhookCall {
     pub result: CallResult,
     /// The status code of the answer.
     pub status: u16,
-    /// Why it was not accepted.
+    /// Why it was not accepted, or what people should know although it was.
     pub reason: Option<String>,
     /// How many there were.
     pub times: u64,
@@ -72,6 +72,9 @@ impl CallResult {
 pub struct WebhookCalls {
     taken: VecDeque<WebhookCall>,
     refused: VecDeque<WebhookCall>,
+    /// The host's id of the repository, once a call has named it as it is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    repository_id: Option<String>,
 }
 
 impl WebhookCalls {
@@ -93,9 +96,20 @@ impl WebhookCalls {
         calls.drain(..calls.len().saturating_sub(most));
     }
 
+    /// The host's id of the repository, if a call has told it together with the name under which it is configured.
+    pub fn repository_id(&self) -> Option<&str> {
+        self.repository_id.as_deref()
+    }
+
+    /// Keeps the host's id of the repository, where there is one.
+    pub fn know(&mut self, id: Option<String>) {
+        self.repository_id = id.or(self.repository_id.take());
+    }
+
     /// These, and then those that came later.
     #[must_use]
     pub fn then(mut self, later: Self) -> Self {
+        self.know(later.repository_id);
         later.taken.into_iter().chain(later.refused).for_each(|call| self.remember(call));
         self
     }

@@ -1,12 +1,12 @@
 //! Environments of pull requests, by a real daemon on a small host.
 
 use launchway::clock::{Clock, SystemClock};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::daemon_edges::hosting::{Hosting, Kind, Written};
 use crate::daemon_edges::survival::SERVICE;
-use crate::daemon_edges::triggers::SECRET;
-use crate::support::daemon::{BY_HAND, World, config, eventually, http, private};
+use crate::daemon_edges::triggers::{SECRET, deliver};
+use crate::support::daemon::{BY_HAND, World, config, eventually, http, private, sleeper};
 use crate::support::git_http::GitHttp;
 
 /// A repository with two stages, whose pull requests get environments; ended with it.
@@ -296,6 +296,39 @@ fn a_fork_has_one_once_somebody_who_may_write_approves_just_that_commit() {
     place.says(7, &format!("comments `/launchway preview {next}`"));
     said(5, "ann", &format!("/launchway preview {next}"));
     place.answers_with(7, "three");
+}
+
+#[test]
+fn a_fork_runs_no_hook_and_is_given_no_secret_whatever_its_webhook_says() {
+    let place = Place::new(TWO);
+    let login =
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {password: correct-horse-battery}\n";
+    place.world.git.push_files(&[("login.yaml", login)]);
+    place.world.tell(&["sync"]);
+    let stolen = place.world.git.path("stolen");
+    let hook = format!(
+        "pre: {{failurePolicy: Abort, execNewPod: {{containerName: main, env: [{{name: P, valueFrom: {{secretKeyRef: \
+         {{name: login, key: password}}}}}}], command: [sh, -c, 'printf %s $P > {}']}}}}",
+        stolen.display()
+    );
+    let web = sleeper("web", &format!("type: Recreate, recreateParams: {{{hook}}}"), "two");
+    let head = place.open_with(7, true, &web);
+    for (id, action) in [("1", "opened"), ("2", "synchronized"), ("3", "reopened")] {
+        let from = json!({"sha": head, "repo": {"fork": true, "full_name": "ben/origin"}});
+        let body = json!({"action": action, "number": 7, "pull_request": {"head": from}});
+        let (status, answer) = deliver(&place.world.address(), ("pull_request", id), &body, None);
+        assert_eq!((status, &answer["result"]), (200, &json!("accepted")), "{answer}");
+    }
+    place.world.tell(&["sync"]);
+    place.says(7, &format!("comments `/launchway preview {head}`"));
+    assert!(!place.comment(7).contains("correct-horse"), "{}", place.comment(7));
+    assert_eq!(place.stages(), ["dev"]);
+    assert!(!place.world.pod_folders().keys().any(|pod| pod.starts_with("shop-pr-7/")));
+    assert!(!stolen.exists());
+    // The same hook of who may push does run.
+    place.open_with(8, false, &web);
+    eventually("its hook has run", || std::fs::read_to_string(&stolen).is_ok_and(|it| it == "correct-horse-battery"));
+    assert_eq!(place.repository(7), "");
 }
 
 #[test]

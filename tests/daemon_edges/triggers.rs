@@ -20,7 +20,7 @@ pub(crate) fn sign(body: &[u8]) -> String {
 }
 
 /// A world whose repository takes webhooks.
-fn world_with_webhooks() -> World {
+pub(crate) fn world_with_webhooks() -> World {
     let world = World::new(&["webhook: {secretFiles: [secret]}"]);
     private(&world.git.path("secret"), SECRET);
     world.start();
@@ -28,13 +28,13 @@ fn world_with_webhooks() -> World {
 }
 
 /// Calls the webhook as a push of `after`; gives the answer's status.
-fn call(address: &str, after: &str, id: &str, signature: Option<&str>) -> u16 {
+pub(crate) fn call(address: &str, after: &str, id: &str, signature: Option<&str>) -> u16 {
     let body = json!({"ref": "refs/heads/main", "before": "0".repeat(40), "after": after});
     deliver(address, ("push", id), &body, signature).0
 }
 
 /// Calls the webhook of an event by a delivery; gives the answer.
-fn deliver(address: &str, (event, id): (&str, &str), body: &Value, signature: Option<&str>) -> (u16, Value) {
+pub(crate) fn deliver(address: &str, (event, id): (&str, &str), body: &Value, signature: Option<&str>) -> (u16, Value) {
     let body = body.to_string();
     let signed = sign(body.as_bytes());
     let headers = [

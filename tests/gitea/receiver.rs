@@ -57,6 +57,7 @@ impl Hooks for Daemon {
     fn repository(&self, name: &RepositoryName) -> Option<HookTarget> {
         let target = HookTarget {
             secrets: vec![Secret::new(SECRET)],
+            place: None,
             branch: Some("main".to_owned()),
             pulls: false,
             app: None,

@@ -118,6 +118,13 @@ fn odd_entries_are_listed_as_refused_and_not_entered() {
 }
 
 #[test]
+fn objects_are_hashed_so_that_a_collision_is_noticed() {
+    let program = env!("CARGO_BIN_EXE_launchway");
+    let found = std::process::Command::new("grep").args(["-qaF", "SHA1 collision attack detected", program]).status();
+    assert!(found.expect("grep").success(), "libgit2 is built with another SHA-1");
+}
+
+#[test]
 fn lfs_pointers_are_refused_with_their_path() {
     let fixture = GitFixture::new();
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n";

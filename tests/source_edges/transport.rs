@@ -247,6 +247,21 @@ fn a_server_that_hangs_is_given_up() {
 }
 
 #[test]
+fn a_pack_that_does_not_add_up_is_refused_and_nothing_of_it_is_kept() {
+    let fixture = GitFixture::new();
+    let commit = CommitId::new(fixture.push_files(&[("app/version", "1\n")]));
+    let server = GitHttp::start(fixture.root());
+    let mirror = mirror(&fixture);
+    let damaged = remote(&server.url("damaged/origin.git"));
+    assert_eq!(remote_head(&damaged).expect("a look"), Some(commit.clone()));
+    mirror.fetch(&damaged, &commit).expect_err("another checksum");
+    assert!(mirror.open().expect("a handle").tree(&commit).is_err(), "nothing of it is there");
+    let whole = mirror.fetch(&remote(&server.url("origin.git")), &commit).expect("a whole one");
+    let repository = mirror.open().expect("a handle");
+    assert!(repository.tree(&whole).expect("a tree").entry("app/version").expect("readable").is_some());
+}
+
+#[test]
 fn a_redirect_on_the_same_host_keeps_the_credentials() {
     let fixture = GitFixture::new();
     let server = GitHttp::start(fixture.root());

@@ -44,7 +44,7 @@ impl GitHttp {
     /// Serves the repositories in `root`:
     /// `/<repository>` as they are, `/auth/<repository>` for `bot` with the password `secret`,
     /// `/v0/<repository>` without newer protocols, `/redirect/<repository>` elsewhere, `/status/<code>/…` with that
-    /// status, `/hang/…` never, `/page/…` with a web page, `/compressed/<repository>` as compressed, `/moody/<repository>` as it was told last.
+    /// status, `/hang/…` never, `/page/…` with a web page, `/compressed/<repository>` as compressed, `/damaged/<repository>` with packs that do not add up, `/moody/<repository>` as it was told last.
     pub(crate) fn start(root: &Path) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("runtime");
@@ -126,8 +126,11 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
                 .expect("a response")
         }
         _ => {
-            let inner =
-                if matches!(first, "auth" | "v0" | "moody" | "compressed") { format!("/{rest}") } else { path.clone() };
+            let inner = if matches!(first, "auth" | "v0" | "moody" | "compressed" | "damaged") {
+                format!("/{rest}")
+            } else {
+                path.clone()
+            };
             let protocol = header(&parts.headers, "git-protocol").filter(|_| first != "v0");
             let body = axum::body::to_bytes(body, usize::MAX).await.expect("a body");
             let kind = header(&parts.headers, "content-type").unwrap_or_default();
@@ -135,9 +138,21 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
             if first == "compressed" {
                 answer.headers_mut().insert("content-encoding", HeaderValue::from_static("gzip"));
             }
-            answer
+            if first == "damaged" { damaged(answer).await } else { answer }
         }
     }
+}
+
+/// The same with another end of its pack, if there is one in it: the pack does not have the checksum any more that it claims.
+async fn damaged(answer: Response<Body>) -> Response<Body> {
+    let (parts, body) = answer.into_parts();
+    let mut bytes = axum::body::to_bytes(body, usize::MAX).await.expect("a body").to_vec();
+    if bytes.windows(4).any(|four| four == b"PACK") {
+        // The last packet is empty, `0000`.
+        let place = bytes.len() - 10;
+        bytes[place] ^= 1;
+    }
+    Response::from_parts(parts, Body::from(bytes))
 }
 
 async fn backend(

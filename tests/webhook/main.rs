@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
 
+mod about;
 mod crowd;
 mod receiver;
 
@@ -353,7 +354,7 @@ async fn authentic_calls_of_no_interest_are_ignored_and_cause_no_look() {
         assert_eq!((status, &answer["result"]), (200, &json!("ignored")), "{body}");
         assert!(answer["reason"].is_string(), "{answer}");
     }
-    assert_eq!(receiver.looks(), 0);
+    assert_eq!((receiver.looks(), receiver.answers()), (0, vec!["ignored"; 15]), "each is counted");
     receiver.stop().await;
 }
 

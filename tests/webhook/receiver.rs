@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use launchway::clock::ManualClock;
 use launchway::error::{Failure, Result};
+use launchway::forge::address::ForgeKind;
 use launchway::forge::webhook::Host;
 use launchway::model::comment::Comment;
 use launchway::model::git_event::GitEvent;
@@ -62,6 +63,7 @@ impl Hooks for Daemon {
         };
         Some(HookTarget {
             secrets,
+            place: Some((ForgeKind::Gitea, "acme/shop".to_owned())),
             branch: Some("main".to_owned()),
             pulls: false,
             commands: true,

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::forge::webhook::{
-    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Reruns, Update, commit, reference,
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Named, Reruns, Update, commit,
+    reference, text,
 };
 
 /// How Azure DevOps calls. It signs nothing: the secret is the password of its basic authentication, or the value of a
@@ -21,6 +22,7 @@ pub(in crate::forge) const DIALECT: Dialect = Dialect {
     commit_required: true,
     body_limit: MIB,
     updates,
+    repository,
 };
 
 fn updates(payload: &Value) -> Vec<Update> {
@@ -31,6 +33,13 @@ fn updates(payload: &Value) -> Vec<Update> {
         after: commit(update, "/newObjectId"),
     };
     updates.into_iter().flatten().map(update).collect()
+}
+
+fn repository(payload: &Value) -> Named {
+    let of = |pointer: &str| text(payload, pointer);
+    let path = of("/resource/repository/project/name").zip(of("/resource/repository/name"));
+    let path = path.map(|(project, name)| format!("{project}/{name}"));
+    Named::known_by(path, of("/resource/repository/id").map(str::to_owned))
 }
 
 /// One that is only tried out is told alike, and is not completed.

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::forge::webhook::{
-    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Reruns, Update, Written, branch,
-    commit, full_ref, number, reference, text, time,
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Named, Reruns, Update, Written,
+    branch, commit, full_ref, number, reference, text, time,
 };
 use crate::model::time::Timestamp;
 
@@ -25,6 +25,7 @@ pub(in crate::forge) const CLOUD: Dialect = Dialect {
     commit_required: true,
     body_limit: MIB,
     updates: cloud,
+    repository: cloud_repository,
 };
 
 /// How Bitbucket Data Center calls.
@@ -36,6 +37,7 @@ pub(in crate::forge) const DATA_CENTER: Dialect = Dialect {
     reruns: Reruns::NONE,
     delivery: DeliveryId::Header(&["x-request-id"]),
     updates: data_center,
+    repository: data_center_repository,
     ..CLOUD
 };
 
@@ -55,6 +57,19 @@ fn cloud_update(change: &Value) -> Update {
         None => Some(NONE.to_owned()),
     };
     Update { reference, before: at("old"), after: at("new") }
+}
+
+fn cloud_repository(payload: &Value) -> Named {
+    let of = |pointer: &str| text(payload, pointer).map(str::to_owned);
+    Named::known_by(of("/repository/full_name"), of("/repository/uuid"))
+}
+
+/// A call about a pull request has it as that which the request goes to.
+fn data_center_repository(payload: &Value) -> Named {
+    let of_pull = || payload.pointer("/pullRequest/toRef/repository");
+    let Some(repository) = payload.get("repository").or_else(of_pull) else { return Named::default() };
+    let path = text(repository, "/project/key").zip(text(repository, "/slug"));
+    Named::of(path.map(|(project, name)| format!("{project}/{name}")), number(repository, "/id"))
 }
 
 fn data_center(payload: &Value) -> Vec<Update> {

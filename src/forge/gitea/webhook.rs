@@ -1,7 +1,7 @@
 //! Deliveries of Gitea, and of its relatives: Forgejo, which carries Gitea's headers too, and Gogs, from which both come.
 
 use crate::forge::webhook::{
-    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merges, Reruns, closed_as_merged,
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merges, Named, Reruns, closed_as_merged,
     in_words_of_github, single_ref,
 };
 
@@ -20,6 +20,7 @@ pub(in crate::forge) const GITEA: Dialect = Dialect {
     commit_required: true,
     body_limit: MIB,
     updates: single_ref,
+    repository: Named::full_name,
 };
 
 /// How Forgejo calls. Older ones have Gitea's signature alone.

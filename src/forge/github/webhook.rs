@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::forge::webhook::{
-    Again, Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merges, Reruns, closed_as_merged,
+    Again, Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merges, Named, Reruns, closed_as_merged,
     in_words_of_github, number, single_ref, text,
 };
 
@@ -22,6 +22,7 @@ pub(in crate::forge) const DIALECT: Dialect = Dialect {
     commit_required: true,
     body_limit: 25 * MIB,
     updates: single_ref,
+    repository: Named::full_name,
 };
 
 /// A check, or all of a commit, that somebody asks for again. Only the App that made it is told.

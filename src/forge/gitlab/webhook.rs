@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::forge::webhook::{
-    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Reruns, Written, branch, commit,
-    number, single_ref, text, time,
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merge, Merges, Named, Reruns, Written, branch,
+    commit, number, single_ref, text, time,
 };
 
 /// How GitLab calls. It sends the secret itself, or signs as Standard Webhooks do if it was given a signing token. It
@@ -22,6 +22,9 @@ pub(in crate::forge) const DIALECT: Dialect = Dialect {
     commit_required: true,
     body_limit: MIB,
     updates: single_ref,
+    repository: |payload| {
+        Named::of(text(payload, "/project/path_with_namespace").map(str::to_owned), number(payload, "/project/id"))
+    },
 };
 
 /// A comment on a merge request. GitLab says from 17.0 on whether it is a new one. Whoever calls may be another than its author.

@@ -1,7 +1,7 @@
 //! Signed calls of one's own: a post-receive hook of a plain server, a CI job, a script with `curl`.
 
 use crate::forge::webhook::{
-    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merges, Reruns, single_ref,
+    Authentication, Comments, DeliveryId, Dialect, EventName, MIB, Merges, Named, Reruns, single_ref,
 };
 
 /// How such calls look. Their id is required, because nothing else of them says what was seen before.
@@ -18,6 +18,7 @@ pub(in crate::forge) const GENERIC: Dialect = Dialect {
     commit_required: false,
     body_limit: MIB,
     updates: single_ref,
+    repository: |_| Named::default(),
 };
 
 /// How programs call that sign as the specification Standard Webhooks says, which has the id and the time signed too.

@@ -7,6 +7,7 @@
 mod comment;
 mod happened;
 mod json;
+mod named;
 mod push;
 mod rerun;
 mod signature;
@@ -20,6 +21,7 @@ pub(in crate::forge) use comment::{Written, in_words_of_github, number, text, ti
 pub use happened::Merges;
 pub(in crate::forge) use happened::{Merge, branch, closed_as_merged};
 pub use json::Malformed;
+pub use named::{Meant, Named};
 pub(in crate::forge) use push::{Update, commit, full_ref, reference, single_ref};
 pub(in crate::forge) use rerun::Again;
 pub use rerun::Reruns;
@@ -86,6 +88,8 @@ pub struct Dialect {
     pub body_limit: usize,
     /// What a call says of refs.
     pub(in crate::forge) updates: fn(&Value) -> Vec<Update>,
+    /// Which repository it is about.
+    pub(in crate::forge) repository: fn(&Value) -> Named,
 }
 
 /// Where the name of the event is.
@@ -186,6 +190,11 @@ impl Host {
             Host::StandardWebhooks => &super::plain::STANDARD,
             Host::Generic => &super::plain::GENERIC,
         }
+    }
+
+    /// Which repository a call is about.
+    pub fn repository(self, call: &Call) -> Named {
+        (self.dialect().repository)(call.payload())
     }
 
     /// The id under which a delivery is remembered. Hosts send the same one when they deliver again.

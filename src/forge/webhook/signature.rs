@@ -134,9 +134,10 @@ impl Signed {
     fn read(headers: &HeaderMap, body: &[u8]) -> Option<Self> {
         let id = single(headers, "webhook-id")?;
         let time = single(headers, "webhook-timestamp")?;
-        let signature = |word: &str| STANDARD.decode(word.strip_prefix("v1,")?).ok();
-        let signatures: Vec<Vec<u8>> =
-            single(headers, STANDARD_SIGNATURE)?.split_ascii_whitespace().filter_map(signature).collect();
+        // The list may stand in several headers, which a proxy may have joined by commas.
+        let signature = |word: &str| STANDARD.decode(word.strip_prefix("v1,")?.trim_end_matches(',')).ok();
+        let lists = headers.get_all(STANDARD_SIGNATURE).iter().filter_map(|list| list.to_str().ok());
+        let signatures: Vec<Vec<u8>> = lists.flat_map(str::split_ascii_whitespace).filter_map(signature).collect();
         let content = [format!("{id}.{time}.").as_bytes(), body].concat();
         Some(Self { content, at: time.parse().ok()?, signatures }).filter(|signed| !signed.signatures.is_empty())
     }
@@ -306,6 +307,27 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn signatures_of_the_standard_may_stand_in_several_headers_and_ids_may_not() {
+        let at = STANDARD_TIME.to_string();
+        let pairs = [
+            ("webhook-id", "msg_p5jXN8AQM9LWM0D4loKWxJek"),
+            ("webhook-timestamp", at.as_str()),
+            (STANDARD_SIGNATURE, "v1,AAAA"),
+            (STANDARD_SIGNATURE, STANDARD_VALUE),
+        ];
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        let now = Timestamp(STANDARD_TIME * 1000);
+        let secrets = [Secret::new(STANDARD_KEY)];
+        let check = |headers: &HeaderMap| verify(Host::StandardWebhooks, &secrets, headers, STANDARD_BODY, now);
+        assert_eq!(check(&headers), Ok(()));
+        headers.append("webhook-id", HeaderValue::from_static("another"));
+        assert_eq!(check(&headers), Err(BadSignature::NotStandard));
     }
 
     #[test]

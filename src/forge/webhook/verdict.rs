@@ -48,6 +48,14 @@ pub struct Verdict {
     pub happened: Vec<GitEvent>,
 }
 
+impl Verdict {
+    /// The same of a call that is of no interest whatever it says.
+    #[must_use]
+    pub fn ignored(self, why: String) -> Self {
+        Self { interest: Interest::Ignored, happened: Vec::new(), reason: Some(why), ..self }
+    }
+}
+
 /// The body of a call, without what nobody reads.
 #[derive(Debug)]
 pub struct Call(Value);
@@ -65,6 +73,11 @@ impl Call {
     /// The path of the repository that it is about, as GitHub says it: `<owner>/<name>`.
     pub fn repository(&self) -> Option<String> {
         self.0.pointer("/repository/full_name").and_then(Value::as_str).filter(|path| is_path(path)).map(str::to_owned)
+    }
+
+    /// All that is kept of it.
+    pub(super) fn payload(&self) -> &Value {
+        &self.0
     }
 
     /// A text of it.

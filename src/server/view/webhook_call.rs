@@ -29,7 +29,7 @@ pub struct WebhookCallView {
     pub result: String,
     /// The status code of the answer.
     pub status: u16,
-    /// Why it was not accepted.
+    /// Why it was not accepted, or what people should know although it was.
     pub reason: Option<String>,
     /// How many there were.
     pub times: u64,

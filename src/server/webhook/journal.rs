@@ -25,6 +25,8 @@ pub(super) struct Journal {
 #[derive(Default)]
 struct Pending {
     calls: BTreeMap<RepositoryName, WebhookCalls>,
+    /// The host's ids of repositories that were told lately, written or not.
+    ids: BTreeMap<RepositoryName, String>,
     /// Whether somebody writes it.
     is_written: bool,
 }
@@ -34,13 +36,27 @@ impl Journal {
         Self { store, pending: Mutex::default() }
     }
 
-    /// Has a call written soon. Returns at once. Whoever dies within a second of another call loses it: nothing depends on it.
-    pub(super) fn remember(self: &Arc<Self>, repository: &RepositoryName, call: WebhookCall) {
+    /// Has a call written soon, and the host's id of the repository if it told that. Returns at once. Whoever dies within a second of
+    /// another call loses it: nothing depends on it.
+    pub(super) fn remember(self: &Arc<Self>, repository: &RepositoryName, call: WebhookCall, id: Option<String>) {
         let mut pending = self.pending();
-        pending.calls.entry(repository.clone()).or_default().remember(call);
+        let calls = pending.calls.entry(repository.clone()).or_default();
+        calls.remember(call);
+        calls.know(id.clone());
+        pending.ids.extend(id.map(|id| (repository.clone(), id)));
         if !mem::replace(&mut pending.is_written, true) {
             tokio::spawn(self.clone().write());
         }
+    }
+
+    /// The host's id of a repository, as far as it is known.
+    pub(super) async fn repository_id(&self, repository: &RepositoryName) -> Option<String> {
+        let told = self.pending().ids.get(repository).cloned();
+        if told.is_some() {
+            return told;
+        }
+        let calls = self.store.webhook_calls(repository).await.ok()?;
+        calls.repository_id().map(str::to_owned)
     }
 
     async fn write(self: Arc<Self>) {

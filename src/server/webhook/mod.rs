@@ -25,7 +25,8 @@ use super::origin::{Client, Origin};
 use super::problem::Problem;
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::forge::webhook::{Call, Host, Interest, Verdict, Watching, interpret, verify};
+use crate::forge::address::ForgeKind;
+use crate::forge::webhook::{Call, Host, Interest, Meant, Verdict, Watching, interpret, verify};
 use crate::model::comment::Comment;
 use crate::model::git_event::GitEvent;
 use crate::model::ids::RepositoryName;
@@ -75,6 +76,8 @@ pub trait Hooks: Send + Sync {
 pub struct HookTarget {
     /// The secrets that are valid now. Without any, no call is authentic.
     pub secrets: Vec<Secret>,
+    /// The sort of its host, and where it is there, such as `acme/shop`, if it is on one.
+    pub place: Option<(ForgeKind, String)>,
     /// The branch that is watched, once it is known.
     pub branch: Option<String>,
     /// Whether its pull requests are looked at.
@@ -101,6 +104,9 @@ struct Answer {
     /// The host's id of it.
     #[serde(skip)]
     delivery: Option<String>,
+    /// The host's id of the repository, where the call names it as it is configured.
+    #[serde(skip)]
+    repository_id: Option<String>,
 }
 
 struct Webhooks {
@@ -136,7 +142,8 @@ async fn receive(
     let call = call(webhooks.clock.now(), host, &answered);
     let meant = answered.as_ref().map_or(&repository, |answer| &answer.repository);
     webhooks.hooks.answered(meant, call.result.as_str());
-    webhooks.journal.remember(meant, call);
+    let id = answered.as_ref().ok().and_then(|answer| answer.repository_id.clone());
+    webhooks.journal.remember(meant, call, id);
     answered.map(Json)
 }
 
@@ -167,11 +174,38 @@ impl Webhooks {
         // Whoever has one repository's secret speaks for no other that does not take it as well.
         if beside.is_some() && verify(host, &target.secrets, headers, &body, self.clock.now()).is_err() {
             let why = format!("`{repository}` does not take the secret of this webhook: give it the same in `webhook`");
-            verdict = Verdict { interest: Interest::Ignored, happened: Vec::new(), reason: Some(why), ..verdict };
-            return Ok(answer(asked.clone(), delivery, CallResult::Ignored, verdict));
+            return Ok(answer(asked.clone(), delivery, CallResult::Ignored, verdict.ignored(why)));
+        }
+        let (meant, repository_id) = self.meant(host, repository, target, &call).await;
+        if let Meant::Another(why) = meant {
+            return Ok(answer(repository.clone(), delivery, CallResult::Ignored, verdict.ignored(why)));
         }
         let outcome = self.act(repository, host, delivery.as_deref(), &mut verdict).await;
-        Ok(answer(repository.clone(), delivery, outcome, verdict))
+        if let (Meant::Renamed(what), CallResult::Accepted) = (meant, outcome) {
+            tracing::warn!(%repository, ?host, what, "a repository has another name on its host");
+            verdict.reason = Some(what);
+        }
+        Ok(Answer { repository_id, ..answer(repository.clone(), delivery, outcome, verdict) })
+    }
+
+    /// Whether a call is about the repository at its place, by the host's id of it where its name differs; and that id, where the
+    /// name is the one that is configured.
+    async fn meant(
+        &self,
+        host: Host,
+        repository: &RepositoryName,
+        target: &HookTarget,
+        call: &Call,
+    ) -> (Meant, Option<String>) {
+        let Some((_, watched)) = target.place.as_ref().filter(|(kind, _)| host.is_of(*kind)) else {
+            return (Meant::Watched, None);
+        };
+        let named = host.repository(call);
+        if named.is_at(watched) {
+            return (Meant::Watched, named.id);
+        }
+        let known = self.journal.repository_id(repository).await;
+        (named.meant(watched, known.as_deref()), None)
     }
 
     /// The repository that a call of a GitHub App is about, where that is another one than it was sent for.
@@ -271,6 +305,7 @@ fn answer(repository: RepositoryName, delivery: Option<String>, outcome: CallRes
         after: verdict.after,
         reason,
         delivery,
+        repository_id: None,
     }
 }
 
