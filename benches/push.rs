@@ -11,28 +11,17 @@ mod support {
     pub(crate) mod daemon;
     pub(crate) mod figures;
     pub(crate) mod git;
+    pub(crate) mod version;
 }
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use support::daemon::{Daemon, wait_until};
+use support::version::{commit, started};
 use support::{figures, git};
 
 const PUSHES: u32 = 100;
-
-const CONFIG: &str = "\
-apiVersion: apps.openshift.io/v1
-kind: DeploymentConfig
-metadata: {name: web}
-spec:
-  replicas: 1
-  selector: {app: web}
-  triggers: [{type: ConfigChange}]
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: 'git:web'}]}
-";
 
 fn main() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -56,30 +45,10 @@ fn main() {
     figures::tell("from the end of `git push` to the first pod", since_end);
 }
 
-/// New code, which says that it runs and then does nothing.
-fn commit(work: &Path, number: u32) {
-    let launch = work.join("web/bin/launch");
-    std::fs::create_dir_all(launch.parent().unwrap()).unwrap();
-    std::fs::write(work.join("web.yaml"), CONFIG).unwrap();
-    let script = format!("#!/bin/sh\n: > {}\nexec sleep 3600\n", mark(work, number).display());
-    std::fs::write(&launch, script).unwrap();
-    git::run(work, &["add", "--all"]);
-    git::run(work, &["update-index", "--chmod=+x", "web/bin/launch"]);
-    git::run(work, &["commit", "--quiet", "--message", &format!("Version {number}")]);
-}
-
 /// Pushes; when that began and when it was over.
 fn push(work: &Path) -> (Instant, Instant) {
     let begun = Instant::now();
     git::run(work, &["push", "--quiet", "origin", "HEAD:main"]);
     assert!(begun.elapsed() < Duration::from_secs(10));
     (begun, Instant::now())
-}
-
-fn mark(work: &Path, number: u32) -> std::path::PathBuf {
-    work.with_file_name(format!("started-{number}"))
-}
-
-fn started(work: &Path, number: u32) -> bool {
-    mark(work, number).exists()
 }

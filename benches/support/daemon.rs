@@ -28,11 +28,15 @@ impl Daemon {
     /// Starts it in `folder` on the repository there, which it looks at only when its files say that a push came; until
     /// it has looked at it once.
     pub(crate) fn start(folder: &Path, repository: &Path) -> Self {
+        Self::start_with(folder, &format!("url: {}", repository.display()))
+    }
+
+    /// The same with what the configuration says of the repository, its address among that.
+    pub(crate) fn start_with(folder: &Path, repository: &str) -> Self {
         let config = folder.join("launchway.yaml");
         let text = format!(
-            "listen: 127.0.0.1:0\nstate: {}\nrepositories:\n- {{name: shop, url: {}, branch: main, poll: 0s}}\n",
-            folder.join("state").display(),
-            repository.display()
+            "listen: 127.0.0.1:0\nstate: {}\nrepositories:\n- {{name: shop, branch: main, poll: 0s, {repository}}}\n",
+            folder.join("state").display()
         );
         std::fs::write(&config, text).unwrap();
         let mut command = Command::new(PROGRAM);
