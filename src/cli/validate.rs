@@ -1,6 +1,7 @@
 //! `launchway validate`.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,14 +11,15 @@ use super::arguments::Global;
 use super::output::{Exit, Outcome, Output, colored, remark};
 use super::work_tree::WorkTree;
 use crate::error::Result;
-use crate::manifest::{Options, Problem, Severity, Snapshot};
+use crate::manifest::project::PROJECT_FILE;
+use crate::manifest::{LARGEST, Options, Problem, Severity, Snapshot, is_shipyard};
 use crate::model::ids::RepositoryName;
 use crate::model::seed::Seed;
 
 /// Check files or a work tree, committed or not, without a server
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway validate\n  launchway validate deploy/web.yaml -o json\n\nExits with 1 if there are errors, and with 0 where nothing is there to check, which it says."
+    after_help = "Examples:\n  launchway validate\n  launchway validate deploy/web.yaml -o json\n\nA file that is a shipyard is checked as the project's, whatever it is called.\n\nExits with 1 if there are errors, and with 0 where nothing is there to check, which it says."
 )]
 pub(super) struct Arguments {
     /// Files, or folders of repositories
@@ -49,7 +51,10 @@ fn check(paths: &[PathBuf], state: Option<&Path>) -> Result<Report> {
         let tree = WorkTree::around(path)?.on_machine_of(state);
         let chosen = tree.relative(path)?;
         let options = Options { repository: RepositoryName::new(tree.name()), seed: Seed::NONE };
-        let snapshot = Snapshot::read(&tree, &options)?;
+        let snapshot = match is_lone_shipyard(path, &chosen) {
+            true => Snapshot::read_for_shipyard(&tree, &options, &chosen)?,
+            false => Snapshot::read(&tree, &options)?,
+        };
         let inside = |file: &str| {
             chosen.is_empty() || file.strip_prefix(&chosen).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
@@ -60,6 +65,14 @@ fn check(paths: &[PathBuf], state: Option<&Path>) -> Result<Report> {
         }
     }
     Ok(Report { problems: found.into_keys().collect(), foreign })
+}
+
+/// Whether a named file is a shipyard, which need not be the project's to be checked.
+fn is_lone_shipyard(path: &Path, chosen: &str) -> bool {
+    let is_small = |found: fs::Metadata| found.is_file() && found.len() <= LARGEST;
+    chosen != PROJECT_FILE
+        && fs::metadata(path).is_ok_and(is_small)
+        && fs::read(path).is_ok_and(|bytes| is_shipyard(&bytes))
 }
 
 /// Nothing is wrong there, but nothing is right either: somebody may mean another folder.
@@ -86,7 +99,6 @@ fn human(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -158,6 +170,43 @@ mod tests {
                 && problem.message == "the link `svc/bin/launch` leads out of the launchable"
         };
         assert!(matches!(&problems[..], [problem] if is_told(problem)), "{problems:?}");
+    }
+
+    #[test]
+    fn a_named_file_that_is_a_shipyard_is_checked_as_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let stages =
+            "spec: {stages: [{name: dev, sequences: [{name: delivery, tasks: [{name: test, retires: 1}]}]}]}\n";
+        let codes = |text: &str| {
+            fs::write(path("bad1.yaml"), text).expect("written");
+            let problems = check(&[path("bad1.yaml")], None).expect("readable").problems;
+            assert!(problems.iter().all(|problem| problem.file == "bad1.yaml"), "{problems:?}");
+            problems.into_iter().map(|problem| problem.code).collect::<Vec<_>>()
+        };
+        for (head, expected) in [
+            ("apiVersion: spec.keptn.sh/0.2.2\nkind: Shipyard\n", &["unknown-key"][..]),
+            ("apiVersion: 0.2.2\nkind: Shipyard\n", &["unknown-key"]),
+            ("version: 0.2.0\nkind: Shipyard\n", &["unknown-key"]),
+            ("apiVersion: spec.keptn.sh/9.9.9\nkind: Shipyard\n", &["shipyard-version", "unknown-key"]),
+            ("kind: Shipyard\n", &["required", "unknown-key"]),
+            ("apiVersion: spec.keptn.sh/0.2.2\n", &["unsupported-value", "unknown-key"]),
+        ] {
+            assert_eq!(codes(&format!("{head}{stages}")), expected, "{head}");
+        }
+        for other in
+            ["apiVersion: example.com/v1\nkind: Shipyard\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"]
+        {
+            let codes = codes(&format!("{other}{stages}"));
+            assert!(
+                !codes.contains(&"required".to_owned()) && !codes.contains(&"shipyard-version".to_owned()),
+                "{codes:?}"
+            );
+        }
+        let old = "stages:\n- {name: dev, deployment_strategy: direct}\n";
+        fs::write(path("old.yaml"), old).expect("written");
+        let problems = check(&[path("old.yaml")], None).expect("readable").problems;
+        assert!(matches!(&problems[..], [one] if one.code == "shipyard-version"), "{problems:?}");
     }
 
     #[test]

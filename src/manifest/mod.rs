@@ -70,17 +70,23 @@ pub fn as_written(kind: &Kind, pointer: &str) -> String {
     }
 }
 
+/// Whether a file holds nothing but a shipyard, whatever it is called.
+pub fn is_shipyard(bytes: &[u8]) -> bool {
+    let documents = yaml::read(bytes).documents;
+    !documents.is_empty() && documents.iter().all(|document| shipyard::is_one(&document.value))
+}
+
 /// The JSON Schema of a kind that users write, for editors; by its name in any case.
 pub fn schema(kind: &str) -> Option<Value> {
     use shape::{
         deployment::DEPLOYMENT, deployment_config::DEPLOYMENT_CONFIG, image_stream::IMAGE_STREAM, own,
-        replication_controller::REPLICATION_CONTROLLER, schema, shipyard::SHIPYARD, template::TEMPLATE,
+        replication_controller::REPLICATION_CONTROLLER, schema, template::TEMPLATE,
     };
     const OWN: [&str; 1] = ["launchway.dev/v1"];
     Some(match kind.to_ascii_lowercase().as_str() {
         "project" => schema::of(&own::PROJECT, "Project", &OWN),
         "task" => schema::of(&own::TASK, "Task", &OWN),
-        "shipyard" => schema::of(&SHIPYARD, "Shipyard", &shipyard::API_VERSIONS),
+        "shipyard" => shipyard::schema(),
         "deploymentconfig" => schema::of(&DEPLOYMENT_CONFIG, "DeploymentConfig", &["apps.openshift.io/v1", "v1"]),
         "deployment" => schema::of(&DEPLOYMENT, "Deployment", &["apps/v1"]),
         "replicationcontroller" => schema::of(&REPLICATION_CONTROLLER, "ReplicationController", &["v1"]),

@@ -1,22 +1,25 @@
 //! Keptn's shipyard: versions, keys, rules.
 
+mod doubt;
 pub(super) mod evaluation;
+mod idle;
 mod lint;
 mod selector;
-mod slip;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::slip::{Slip, slips};
+pub(crate) use self::doubt::{Doubt, doubts};
 use super::findings::Findings;
 use super::pod_template::{items, text_at};
 use super::shape::shipyard::{SHIPYARD, STAGE_KEYS_0_1};
-use super::shape::{Strictness, check};
+use super::shape::{Strictness, check, schema};
 use crate::model::cloud_event;
 use crate::model::duration;
 use crate::model::evaluation::are_declared;
 use crate::model::ids::StageName;
-use crate::model::shipyard::{Condition, EVALUATION_TASK, Sequence, SequenceTrigger, Shipyard, Stage, Task};
+use crate::model::shipyard::{
+    Condition, DEPLOYMENT_TASK, DeploymentStrategy, EVALUATION_TASK, Sequence, SequenceTrigger, Shipyard, Stage, Task,
+};
 
 /// What is read, with the group before the version or without it.
 pub(crate) const API_VERSIONS: [&str; 5] =
@@ -40,7 +43,8 @@ pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Option<Shipyar
     for problem in findings.problems.iter_mut().filter(|it| it.code == "unknown-key" && it.pointer.ends_with(DRAFT)) {
         problem.hint = Some("since 0.2.0 it is `triggeredOn`, a list of `event`s".to_owned());
     }
-    let shipyard = shipyard(&value, findings);
+    let mut shipyard = shipyard(&value, findings);
+    read_events_as_meant(&mut shipyard, findings);
     lint::validate(&shipyard, &value, findings);
     (!findings.has_errors()).then_some(Shipyard { version: written, ..shipyard })
 }
@@ -52,6 +56,36 @@ pub(crate) fn is_of_0_1(value: &Value) -> bool {
     version.starts_with("0.1")
         || (value.get("spec").is_none() && value.get("stages").is_some())
         || items(value, "/spec/stages").any(|(_, stage)| has_old_keys(stage))
+}
+
+/// Whether a document is recognisably a shipyard, whatever its file is called.
+pub(crate) fn is_one(value: &Value) -> bool {
+    let is_of_keptn = written_version(value).is_none_or(|version| version.starts_with(GROUP) || !version.contains('/'));
+    let says = |stage: &Value, key: &str| stage.get(key).is_some();
+    let is_a_stage = |stage: &Value| says(stage, "sequences") || STAGE_KEYS_0_1.iter().any(|key| says(stage, key));
+    let stages = || items(value, "/spec/stages").chain(items(value, "/stages"));
+    is_of_keptn
+        && match value.get("kind") {
+            Some(kind) => kind == "Shipyard",
+            None => stages().any(|(_, stage)| is_a_stage(stage)),
+        }
+}
+
+/// Its JSON Schema for editors. Whatever is read without an error is none there.
+pub(crate) fn schema() -> Value {
+    let bare = API_VERSIONS.iter().filter_map(|version| version.strip_prefix(GROUP));
+    let versions: Vec<&str> = API_VERSIONS.into_iter().chain(bare).collect();
+    let mut schema = schema::of(&SHIPYARD, "Shipyard", &versions);
+    schema["properties"]["version"] =
+        json!({"enum": versions, "description": "The first draft's word for `apiVersion`."});
+    schema["required"] = json!(["kind"]);
+    schema["anyOf"] = json!([{"required": ["apiVersion"]}, {"required": ["version"]}]);
+    let trigger = "/properties/spec/properties/stages/items/properties/sequences/items/properties/triggeredOn/items";
+    if let Some(trigger) = schema.pointer_mut(trigger) {
+        let event = json!({"type": "string", "description": "The first draft's word for `event`."});
+        *trigger = json!({"anyOf": [trigger.take(), event]});
+    }
+    schema
 }
 
 /// The specification's version, from `apiVersion` or the first draft's `version`.
@@ -98,6 +132,32 @@ fn write_events_out(value: &mut Value, findings: &mut Findings<'_>) {
                 *trigger = json!({"event": trigger});
             }
         }
+    }
+}
+
+/// The end of a task that is called otherwise is meant as the end of the task, unless a sequence has that name.
+fn read_events_as_meant(shipyard: &mut Shipyard, findings: &mut Findings<'_>) {
+    let meant = |event: &str| {
+        let (stage, name) = event.strip_suffix(".finished")?.split_once('.')?;
+        let stage = shipyard.stages.iter().find(|known| known.name.as_str() == stage)?;
+        let task = Some(as_meant(name)).filter(|task| *task != name && stage.sequence(name).is_none())?;
+        let is_there = stage.sequences.iter().any(|sequence| sequence.has_task(task));
+        is_there.then(|| format!("{}.{task}.finished", stage.name))
+    };
+    let mut read = Vec::new();
+    for (stage, declared) in shipyard.stages.iter().enumerate() {
+        for (sequence, value) in declared.sequences.iter().enumerate() {
+            for (index, trigger) in value.triggered_on.iter().enumerate() {
+                read.extend(meant(&trigger.event).map(|event| ((stage, sequence, index), event)));
+            }
+        }
+    }
+    for ((stage, sequence, index), event) in read {
+        let trigger = &mut shipyard.stages[stage].sequences[sequence].triggered_on[index];
+        let message = format!("the task is called `{EVALUATION_TASK}`; `{}` is read as `{event}`", trigger.event);
+        let at = format!("{}/triggeredOn/{index}/event", place(stage, sequence));
+        findings.warning(&at, "shipyard", message);
+        trigger.event = event;
     }
 }
 
@@ -166,6 +226,11 @@ fn task(value: &Value, at: &str, findings: &mut Findings<'_>) -> Task {
 /// The task that is meant by a name: the proposal of the format once said `evaluate`.
 fn as_meant(task: &str) -> &str {
     if task == "evaluate" { EVALUATION_TASK } else { task }
+}
+
+/// Whether launchway deploys in a task: a `Task` object of its name changes nothing.
+fn is_built_in_deployment(task: &Task) -> bool {
+    task.name == DEPLOYMENT_TASK && task.deployment_strategy() != Some(DeploymentStrategy::UserManaged)
 }
 
 /// A duration within which something has to be done.

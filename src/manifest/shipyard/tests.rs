@@ -255,3 +255,45 @@ fn domain_events_are_left_alone() {
     );
     assert_eq!(problems, [] as [&str; 0]);
 }
+
+#[test]
+fn the_end_of_a_task_that_is_called_otherwise_is_read_as_meant() {
+    let on = |event: &str, task: &str, name: &str| {
+        stages(&format!(
+            "  - {{name: dev, sequences: [{{name: {name}, tasks: [{{name: {task}}}]}}, \
+             {{name: mail, triggeredOn: [{{event: {event}, selector: {{match: {{evaluate.result: fail}}}}}}], tasks: [{{name: send}}]}}]}}"
+        ))
+    };
+    for (event, task, name, expected, warnings) in [
+        ("dev.evaluate.finished", "evaluate", "check", "dev.evaluation.finished", 2),
+        ("sh.keptn.event.dev.evaluate.finished", "evaluation", "check", "dev.evaluation.finished", 1),
+        ("dev.evaluation.finished", "evaluate", "check", "dev.evaluation.finished", 1),
+        ("dev.evaluate.finished", "evaluation", "evaluate", "dev.evaluate.finished", 0),
+    ] {
+        let (shipyard, problems) = on(event, task, name);
+        let shipyard = shipyard.expect("it has no errors");
+        let read = &shipyard.stages[0].sequences[1].triggered_on[0].event;
+        assert_eq!((read.as_str(), problems.len()), (expected, warnings), "{event} {task} {name}: {problems:?}");
+        assert!(problems.iter().all(|problem| problem.contains("is read as")), "{problems:?}");
+    }
+    let (_, problems) = on("dev.evaluate.finished", "test", "check");
+    assert!(
+        problems.iter().any(|problem| problem.contains("no sequence `evaluate`, and no such task")),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn the_schema_for_editors_takes_what_is_read() {
+    let schema = schema();
+    let versions = schema["properties"]["apiVersion"]["enum"].as_array().expect("words");
+    for version in ["spec.keptn.sh/0.2.2", "0.2.2"] {
+        assert!(versions.contains(&json!(version)), "{versions:?}");
+    }
+    assert_eq!(&schema["properties"]["version"]["enum"], &schema["properties"]["apiVersion"]["enum"]);
+    assert_eq!((&schema["required"], &schema["anyOf"][1]["required"]), (&json!(["kind"]), &json!(["version"])));
+    let trigger =
+        "/properties/spec/properties/stages/items/properties/sequences/items/properties/triggeredOn/items/anyOf";
+    let trigger = schema.pointer(trigger).expect("an entry of triggeredOn");
+    assert_eq!((&trigger[0]["required"], &trigger[1]["type"]), (&json!(["event"]), &json!("string")));
+}

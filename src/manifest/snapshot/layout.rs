@@ -11,7 +11,7 @@ use crate::manifest::files::{Absence, FileEntry, Files};
 use crate::manifest::findings::Findings;
 use crate::manifest::problem::{Problem, Severity};
 use crate::manifest::project::{self, PROJECT_FILE, SHIPYARD_FILE, Settings, StageSettings};
-use crate::manifest::shipyard::{self, Slip};
+use crate::manifest::shipyard::{self, Doubt};
 use crate::manifest::stage_context::{StageContext, Terms};
 use crate::manifest::{names, yaml};
 use crate::model::environment::EnvironmentSettings;
@@ -25,7 +25,7 @@ use crate::model::shipyard::{Shipyard, Stage};
 pub(super) struct Layout {
     pub(super) name: ProjectName,
     pub(super) shipyard: Shipyard,
-    pub(super) slips: Vec<Slip>,
+    pub(super) doubts: Vec<Doubt>,
     pub(super) stages: Vec<StageLayout>,
     pub(super) statuses: StatusDetail,
     pub(super) on_failure: OnFailure,
@@ -51,19 +51,26 @@ pub(super) struct StageLayout {
 }
 
 impl Layout {
-    pub(super) fn read(entries: &[FileEntry], files: &dyn Files, options: &Options) -> Result<Self> {
+    /// `shipyard` is the file that takes the place of the project's.
+    pub(super) fn read(
+        entries: &[FileEntry],
+        files: &dyn Files,
+        options: &Options,
+        shipyard: Option<&str>,
+    ) -> Result<Self> {
         let by_path: BTreeMap<_, _> = entries.iter().map(|entry| (entry.path.as_str(), entry)).collect();
         let mut problems = Vec::new();
         let settings = match by_path.get(PROJECT_FILE) {
             Some(entry) => settings(entry, files, &mut problems)?,
             None => Settings::default(),
         };
-        let (shipyard_file, said_at) = match &settings.shipyard {
-            Some((path, place)) => (path.clone(), Some(place)),
-            None => (SHIPYARD_FILE.to_owned(), None),
+        let (shipyard_file, said_at) = match (shipyard, &settings.shipyard) {
+            (Some(path), _) => (path.to_owned(), None),
+            (None, Some((path, place))) => (path.clone(), Some(place)),
+            (None, None) => (SHIPYARD_FILE.to_owned(), None),
         };
-        let (shipyard, slips) = match (by_path.get(shipyard_file.as_str()), said_at) {
-            (Some(entry), _) => shipyard(entry, files, &mut problems)?,
+        let (shipyard, doubts) = match (by_path.get(shipyard_file.as_str()), said_at) {
+            (Some(entry), _) => self::shipyard(entry, files, &mut problems)?,
             (None, Some(place)) => {
                 let message = format!("the repository has no file `{shipyard_file}`");
                 problems.push(Problem::error(place, "not-found", message));
@@ -81,7 +88,7 @@ impl Layout {
         Ok(Self {
             name,
             shipyard,
-            slips,
+            doubts,
             stages,
             statuses,
             on_failure,
@@ -164,7 +171,7 @@ fn settings(entry: &FileEntry, files: &dyn Files, problems: &mut Vec<Problem>) -
     Ok(settings)
 }
 
-fn shipyard(entry: &FileEntry, files: &dyn Files, problems: &mut Vec<Problem>) -> Result<(Shipyard, Vec<Slip>)> {
+fn shipyard(entry: &FileEntry, files: &dyn Files, problems: &mut Vec<Problem>) -> Result<(Shipyard, Vec<Doubt>)> {
     let implicit = || (Shipyard::implicit(), Vec::new());
     let bytes = match file::content(entry, files)? {
         Ok(bytes) => bytes,
@@ -185,11 +192,11 @@ fn shipyard(entry: &FileEntry, files: &dyn Files, problems: &mut Vec<Problem>) -
     let mut findings = Findings::new(&entry.path, document, "");
     let shipyard = shipyard::read(&document.value, &mut findings);
     problems.append(&mut findings.problems);
-    let with_slips = |shipyard| {
-        let slips = shipyard::slips(&shipyard, &findings);
-        (shipyard, slips)
+    let with_doubts = |shipyard| {
+        let doubts = shipyard::doubts(&shipyard, &findings);
+        (shipyard, doubts)
     };
-    Ok(shipyard.map_or_else(implicit, with_slips))
+    Ok(shipyard.map_or_else(implicit, with_doubts))
 }
 
 /// The repository's name as a project's.

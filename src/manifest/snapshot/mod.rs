@@ -84,7 +84,15 @@ impl Snapshot {
     /// # Errors
     /// If the tree cannot be read; what is wrong in its files is in [`Snapshot::project`].
     pub fn read(files: &dyn Files, options: &Options) -> Result<Self> {
-        Self::read_reusing(files, options, &FileMap::default())
+        Self::read_reusing(files, options, &FileMap::default(), None)
+    }
+
+    /// Reads a whole tree as if a file of it were the project's shipyard.
+    ///
+    /// # Errors
+    /// If the tree cannot be read.
+    pub fn read_for_shipyard(files: &dyn Files, options: &Options, shipyard: &str) -> Result<Self> {
+        Self::read_reusing(files, options, &FileMap::default(), Some(shipyard))
     }
 
     /// The next revision's snapshot. `changed` are all paths that differ; the work is proportional to them unless
@@ -95,7 +103,7 @@ impl Snapshot {
     pub fn update(&self, changed: &[Changed], files: &dyn Files, options: &Options) -> Result<Self> {
         let state = &*self.0;
         if *options != state.options || changed.iter().any(|change| state.layout.depends_on(change)) {
-            return Self::read_reusing(files, options, &state.files);
+            return Self::read_reusing(files, options, &state.files, None);
         }
         let mut next = Next { files: state.files.clone(), folders: state.folders.clone(), ..Next::default() };
         for (path, entry) in changed {
@@ -118,10 +126,10 @@ impl Snapshot {
         of_stages.chain(self.0.layout.files.iter().map(String::as_str))
     }
 
-    /// Reads everything, except files that were parsed before.
-    fn read_reusing(files: &dyn Files, options: &Options, known: &FileMap) -> Result<Self> {
+    /// Reads everything, except files that were parsed before. `shipyard` takes the place of the project's.
+    fn read_reusing(files: &dyn Files, options: &Options, known: &FileMap, shipyard: Option<&str>) -> Result<Self> {
         let entries = files.entries()?;
-        let layout = Layout::read(&entries, files, options)?;
+        let layout = Layout::read(&entries, files, options, shipyard)?;
         let mut next = Next::default();
         for entry in entries.iter().filter(|entry| layout.reads(&entry.path)) {
             let contexts = layout.contexts(&entry.path);

@@ -39,8 +39,9 @@ pub(super) fn tasks<'a>(
     for (name, definitions) in &tasks {
         problems.extend(ambiguous(stage, layout, name, definitions));
     }
-    let slips = layout.slips.iter().filter(|slip| slip.stage == stage.name && !tasks.contains_key(&slip.task));
-    problems.extend(slips.map(|slip| slip.problem.clone()));
+    let named = |name: &str| tasks.get(name).map_or(&[][..], Vec::as_slice);
+    let doubts = layout.doubts.iter().filter(|it| it.stage == stage.name && it.holds(named(&it.task.name)));
+    problems.extend(doubts.map(|doubt| doubt.problem.clone()));
     tasks
 }
 
@@ -181,6 +182,65 @@ spec:
                 (told, expected) => told.is_none() && expected.is_none(),
             };
             assert!(is_expected && (expected.is_some() || found.is_empty()), "{declared}: {found:#?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_effect_depends_on_who_does_the_task() {
+        let task = |name: &str, spec: &str| {
+            format!(
+                "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {{name: {name}}}\nspec: {{image: host, command: ['true']{spec}}}\n"
+            )
+        };
+        let all = "heartbeat: 1m, startTimeout: 1m, retries: 1, timeout: 5m, executors: [a]";
+        let judged = "properties: {objectives: [{sli: a}]}";
+        let pod = &["executors", "heartbeat", "startTimeout"][..];
+        for (name, rest, spec, expected) in [
+            ("test", "", None, &[][..]),
+            ("test", "", Some(""), pod),
+            ("test", "", Some(", services: [web]"), &[]),
+            ("test", "properties: {a: b}", Some(", properties: {a: b}"), pod),
+            ("rollback", "", None, &[]),
+            ("rollback", "", Some(""), pod),
+            ("approval", "", None, &["heartbeat", "retries", "startTimeout"]),
+            ("approval", "", Some(""), pod),
+            ("evaluation", judged, None, pod),
+            ("evaluation", judged, Some(""), pod),
+            ("evaluation", "", None, &[]),
+            ("deployment", "properties: {deploymentstrategy: user_managed}", Some(""), pod),
+        ] {
+            let shipyard = format!(
+                "apiVersion: spec.keptn.sh/0.2.3\nkind: Shipyard\nmetadata: {{name: shop}}\nspec:\n  stages:\n  \
+                 - {{name: dev, sequences: [{{name: delivery, tasks: [{{name: {name}, {all}, {rest}}}]}}]}}\n"
+            );
+            let task = spec.map(|spec| task(name, spec));
+            let mut files = vec![("shipyard.yaml", shipyard.as_str())];
+            files.extend(task.as_deref().map(|task| ("task.yaml", task)));
+            let found = messages(&Tree::of(&files).read());
+            let key = |told: &String| {
+                let at = told.split(": has no effect: ").next().and_then(|place| place.rsplit('.').next());
+                at.unwrap_or_default().to_owned()
+            };
+            let mut keys: Vec<String> = found.iter().filter(|told| told.contains("has no effect")).map(key).collect();
+            keys.sort();
+            assert_eq!(keys, expected, "{name} {rest} {spec:?}: {found:#?}");
+        }
+    }
+
+    #[test]
+    fn an_evaluation_whose_objectives_are_misspelt_is_a_warning() {
+        for (declared, is_told) in [
+            ("{name: evaluation, properties: {objective: [{sli: a}]}}", true),
+            ("{name: evaluate, properties: {Objectives: [{sli: a}]}}", true),
+            ("{name: evaluation, properties: {objective: [{sli: a}]}, executors: [lighthouse-service]}", false),
+            ("{name: evaluation, properties: {timeframe: 5m}}", false),
+            ("{name: evaluation}", false),
+            ("{name: test, properties: {objective: speed}}", false),
+        ] {
+            let shipyard = SHIPYARD.replace("{name: test, properties: {teststrategy: functional}}", declared);
+            let found = messages(&Tree::of(&[("shipyard.yaml", &shipyard)]).read());
+            let told = found.iter().any(|told| told.contains("did you mean `objectives`?"));
+            assert_eq!(told, is_told, "{declared}: {found:#?}");
         }
     }
 

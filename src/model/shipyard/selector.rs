@@ -109,9 +109,19 @@ impl Selector {
 
     /// Whether it holds on whatever passes: it asks for nothing but results and statuses.
     pub fn holds_when_passed(&self) -> bool {
+        self.holds_when_all_end(Outcome::PASS)
+    }
+
+    /// Whether it holds where all fails in one way: it asks for nothing but results and statuses, and is there.
+    pub fn holds_when_failed(&self) -> bool {
+        let fails = [Outcome::FAIL, Outcome::ERRORED, Outcome::ABORTED, Outcome::TIMED_OUT, Outcome::UNKNOWN];
+        !self.is_empty() && fails.into_iter().any(|outcome| self.holds_when_all_end(outcome))
+    }
+
+    fn holds_when_all_end(&self, outcome: Outcome) -> bool {
         self.requirements.iter().all(|asked| match asked.key.split('.').collect::<Vec<_>>()[..] {
-            ["result"] | [_, "result"] => asked.allows(Some(Outcome::PASS.result.as_str())),
-            ["status"] | [_, "status"] => asked.allows(Some(Outcome::PASS.status.as_str())),
+            ["result"] | [_, "result"] => asked.allows(Some(outcome.result.as_str())),
+            ["status"] | [_, "status"] => asked.allows(Some(outcome.status.as_str())),
             _ => false,
         })
     }
@@ -212,18 +222,19 @@ mod tests {
             [requirement(key, operator, values)].into_iter().collect()
         };
         for (asked, expected) in [
-            (Selector::default(), true),
-            (selector("result", In, &["pass"]), true),
-            (selector("result", NotIn, &["fail"]), true),
-            (selector("test.result", In, &["pass", "warning"]), true),
-            (selector("status", NotIn, &["aborted"]), true),
-            (selector("result", In, &["fail"]), false),
-            (selector("result", In, &["warning"]), false),
-            (selector("status", In, &["aborted"]), false),
-            (selector("deployment.uri", Exists, &[]), false),
-            (selector("deployment.uri.result", In, &["pass"]), false),
+            (Selector::default(), [true, false]),
+            (selector("result", In, &["pass"]), [true, false]),
+            (selector("result", NotIn, &["fail"]), [true, false]),
+            (selector("test.result", In, &["pass", "warning"]), [true, false]),
+            (selector("status", NotIn, &["aborted"]), [true, true]),
+            (selector("result", In, &["fail"]), [false, true]),
+            (selector("result", In, &["warning"]), [false, false]),
+            (selector("status", In, &["aborted"]), [false, true]),
+            (selector("test.status", In, &["timedOut"]), [false, true]),
+            (selector("deployment.uri", Exists, &[]), [false, false]),
+            (selector("deployment.uri.result", In, &["pass"]), [false, false]),
         ] {
-            assert_eq!(asked.holds_when_passed(), expected, "{asked:?}");
+            assert_eq!([asked.holds_when_passed(), asked.holds_when_failed()], expected, "{asked:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::model::outcome::TaskResult;
 use crate::model::plan::Decision;
 use crate::model::project::{Procedure, Project};
 use crate::model::run::Delivery;
-use crate::model::shipyard::{Selector, Sequence, SequenceTrigger, Task};
+use crate::model::shipyard::{Requirement, Selector, Sequence, SequenceTrigger, Task};
 use crate::model::slot::{PassedKey, SlotState};
 use crate::model::state::{ConfigState, RepositoryState};
 use crate::model::time::Timestamp;
@@ -206,7 +206,7 @@ fn the_end_of_a_sequence_starts_others_that_name_it() {
 }
 
 #[test]
-fn no_sequence_is_started_by_its_own_end_however_many_lie_between() {
+fn a_sequence_that_asks_nothing_is_not_started_by_its_own_end_however_many_lie_between() {
     let plan =
         plan(&with_sequence("cleanup", &["dev.delivery.finished", "dev.cleanup.finished", "dev.audit.finished"]), "c2");
     let named = |name: &str, after: &[&str]| {
@@ -222,6 +222,23 @@ fn no_sequence_is_started_by_its_own_end_however_many_lie_between() {
     ] {
         let made = promoted(&memory(&plan, &run), Outcome::PASS);
         assert_eq!(started(&made), expected, "{} after {:?}", run.event_name(), run.after);
+    }
+}
+
+#[test]
+fn a_sequence_that_asks_how_something_ended_runs_ten_times_at_most() {
+    let mut project = with_sequence("cleanup", &["dev.cleanup.finished"]);
+    let cleanup = &mut project.shipyard.stages[0].sequences[1];
+    cleanup.triggered_on[0].selector = [Requirement::is("result", "fail")].into_iter().collect();
+    let procedure = Procedure { sequence: cleanup.clone(), ..Procedure::default() };
+    let plan = plan(&project, "c2");
+    let run = |times: usize| {
+        let after = vec!["dev.cleanup".to_owned(); times - 1];
+        SequenceRun { delivery: None, procedure: stored(procedure.clone()), after, ..over(&plan) }
+    };
+    for (times, expected) in [(1, &["dev.cleanup of c2"][..]), (9, &["dev.cleanup of c2"]), (10, &[])] {
+        let made = promoted(&memory(&plan, &run(times)), Outcome::FAIL);
+        assert_eq!(started(&made), expected, "after {times}");
     }
 }
 

@@ -8,13 +8,12 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::place;
+use super::idle::{self, OF_DEPLOYMENT};
+use super::{is_built_in_deployment, place};
 use crate::manifest::findings::Findings;
 use crate::manifest::names;
 use crate::manifest::shape::nearest;
-use crate::model::shipyard::{
-    Condition, DEPLOYMENT_STRATEGY, DEPLOYMENT_TASK, DeploymentStrategy, Sequence, Shipyard, Stage, Task,
-};
+use crate::model::shipyard::{Condition, DEPLOYMENT_STRATEGY, DeploymentStrategy, Sequence, Shipyard, Stage, Task};
 
 /// What a plan is written under on commits, beside the stages.
 const PLAN: &str = "plan";
@@ -96,12 +95,10 @@ fn task(task: &Task, is_first: bool, at: &str, findings: &mut Findings<'_>) {
         let message = "has no effect: without `triggeredAfter` there is no pause";
         findings.warning(&format!("{at}/holdSlot"), "shipyard", message);
     }
-    let is_built_in =
-        task.name == DEPLOYMENT_TASK && task.deployment_strategy() != Some(DeploymentStrategy::UserManaged);
-    let of_executors = [("executors", !task.executors.is_empty()), ("heartbeat", task.heartbeat_ms.is_some())];
-    for (key, _) in of_executors.into_iter().filter(|(_, is_said)| is_built_in && *is_said) {
+    let is_built_in = is_built_in_deployment(task);
+    for (key, instead) in idle::said(task, &OF_DEPLOYMENT).filter(|_| is_built_in) {
         let message = "has no effect: `deployment` is built in";
-        findings.warning(&format!("{at}/{key}"), "shipyard", message);
+        findings.warning(&format!("{at}/{key}"), "shipyard", message).hint = Some((*instead).to_owned());
     }
     if let (Some(heartbeat), Some(limit)) = (task.heartbeat_ms, task.timeout_ms)
         && heartbeat >= limit

@@ -10,7 +10,20 @@ use crate::model::shipyard::{Ended, Operator, Requirement, Sequence};
 
 /// The statuses with which something ends that starts others.
 const STATUSES: [Status; 5] = [Status::Succeeded, Status::Errored, Status::Aborted, Status::TimedOut, Status::Unknown];
+/// The ways to end: what is not `succeeded` never passes.
+const OUTCOMES: [Outcome; 7] = [
+    Outcome::PASS,
+    Outcome { status: Status::Succeeded, result: TaskResult::Warning },
+    Outcome::FAIL,
+    Outcome::ERRORED,
+    Outcome::ABORTED,
+    Outcome::TIMED_OUT,
+    Outcome::UNKNOWN,
+];
 const RESULTS: [TaskResult; 3] = [TaskResult::Pass, TaskResult::Warning, TaskResult::Fail];
+
+/// What is asked of each key.
+type ByKey<'a> = BTreeMap<&'a str, Vec<&'a Requirement>>;
 
 /// Tells what of a selector of the trigger at `at`, which waits for `ended`, can never hold.
 pub(super) fn check(ended: &Ended<'_>, written: &[Written], at: &str, findings: &mut Findings<'_>) {
@@ -81,7 +94,7 @@ fn values(written: &Written, findings: &mut Findings<'_>) -> bool {
 
 /// Tells of requirements that exclude each other.
 fn contradictions(ended: &Ended<'_>, written: &[Written], at: &str, findings: &mut Findings<'_>) {
-    let mut by_key: BTreeMap<&str, Vec<&Requirement>> = BTreeMap::new();
+    let mut by_key = ByKey::new();
     for it in written {
         by_key.entry(&it.asked.key).or_default().push(&it.asked);
     }
@@ -93,17 +106,46 @@ fn contradictions(ended: &Ended<'_>, written: &[Written], at: &str, findings: &m
             return;
         }
     }
-    let (Ended::Sequence(_), Some(result)) = (ended, by_key.get("result")) else { return };
-    let has_passed = |outcome: Outcome| result.iter().all(|asked| asked.allows(Some(outcome.result.as_str())));
-    let fails = |asked: &Vec<&Requirement>| {
-        let allowed = |word: &TaskResult| asked.iter().all(|asked| asked.allows(Some(word.as_str())));
-        !allowed(&TaskResult::Pass) && !allowed(&TaskResult::Warning) && asked.iter().any(|it| !it.allows(None))
-    };
-    let failed = by_key.iter().find(|(key, asked)| **key != "result" && is_result(key) && fails(asked));
-    if let (Some((key, _)), false) = (failed, has_passed(Outcome::FAIL)) {
-        let message = format!("never holds: a sequence has failed where `{key}` has");
-        findings.warning(&pointer, "dead-selector", message);
+    for owner in &owners(&by_key) {
+        let may_pass = outcomes(&by_key, owner).any(Outcome::passes);
+        let may_fail = may_be_absent(&by_key, owner) || outcomes(&by_key, owner).any(|outcome| !outcome.passes());
+        if !may_pass && !may_fail {
+            let message = format!("never holds: nothing ends with such a `{owner}result` and `{owner}status`");
+            findings.warning(&pointer, "dead-selector", message).hint =
+                Some("whatever is not `succeeded` has the result `fail`".to_owned());
+            return;
+        }
+        let task = owner.trim_end_matches('.');
+        let fails_with_it = matches!(ended, Ended::Sequence(_)) && !may_pass && !may_be_absent(&by_key, owner);
+        if !task.is_empty() && fails_with_it && outcomes(&by_key, "").all(Outcome::passes) {
+            let message = format!("never holds: a sequence has failed where its task `{task}` has");
+            findings.warning(&pointer, "dead-selector", message);
+            return;
+        }
     }
+}
+
+/// Whose ends are asked about: `""` is the sequence, or the task that is waited for, and `<task>.` one of the tasks.
+fn owners<'a>(by_key: &ByKey<'a>) -> BTreeSet<&'a str> {
+    let asked = by_key.keys().filter(|key| words(key).is_some());
+    asked.filter_map(|key| key.strip_suffix("result").or_else(|| key.strip_suffix("status"))).collect()
+}
+
+/// The ways to end that are as asked.
+fn outcomes(by_key: &ByKey<'_>, owner: &str) -> impl Iterator<Item = Outcome> {
+    let allowed = |key: &str, word: &str| {
+        let asked = by_key.get(&*format!("{owner}{key}"));
+        asked.is_none_or(|asked| asked.iter().all(|asked| asked.allows(Some(word))))
+    };
+    let is_asked =
+        |outcome: &Outcome| allowed("result", outcome.result.as_str()) && allowed("status", outcome.status.as_str());
+    OUTCOMES.into_iter().filter(is_asked).collect::<Vec<_>>().into_iter()
+}
+
+/// Whether what is asked holds where the task has not run; what is waited for has.
+fn may_be_absent(by_key: &ByKey<'_>, owner: &str) -> bool {
+    let asked = ["result", "status"].into_iter().filter_map(|key| by_key.get(&*format!("{owner}{key}")));
+    !owner.is_empty() && asked.flatten().all(|asked| asked.allows(None))
 }
 
 /// Whether some value, or none, is all that is asked of one key.
@@ -115,5 +157,6 @@ fn can_hold(key: &str, asked: &[&Requirement]) -> bool {
     };
     let is_asked_for = asked.iter().any(|asked| asked.operator == Operator::In);
     let candidates = listed.into_iter().chain(if is_asked_for { vec![] } else { other }).map(Some);
-    candidates.chain([None]).any(|value| asked.iter().all(|asked| asked.allows(value)))
+    let absent = (!matches!(key, "result" | "status")).then_some(None); // whatever ends has these
+    candidates.chain(absent).any(|value| asked.iter().all(|asked| asked.allows(value)))
 }

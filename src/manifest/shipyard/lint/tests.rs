@@ -193,7 +193,42 @@ fn selectors_that_never_hold() {
         (
             "delivery",
             "match: {result: pass, test.result: fail}",
-            "12:52 never holds: a sequence has failed where `test.result` has",
+            "12:52 never holds: a sequence has failed where its task `test` has",
+        ),
+        (
+            "delivery",
+            "matchExpressions: [{key: result, operator: DoesNotExist}]",
+            "12:52 never holds: no `result` is all that is asked of it",
+        ),
+        (
+            "test",
+            "matchExpressions: [{key: status, operator: DoesNotExist}]",
+            "12:48 never holds: no `status` is all that is asked of it",
+        ),
+        (
+            "delivery",
+            "matchExpressions: [{key: result, operator: NotIn, values: [pass, warning, fail]}]",
+            "12:52 never holds: no `result` is all that is asked of it",
+        ),
+        (
+            "delivery",
+            "match: {result: pass, status: aborted}",
+            "12:52 never holds: nothing ends with such a `result` and `status` (whatever is not `succeeded` has the result `fail`)",
+        ),
+        (
+            "delivery",
+            "match: {result: fail}, matchExpressions: [{key: test.result, operator: NotIn, values: [fail]}, {key: test.status, operator: In, values: [errored, timedOut]}]",
+            "12:52 never holds: nothing ends with such a `test.result` and `test.status` (whatever is not `succeeded` has the result `fail`)",
+        ),
+        (
+            "test",
+            "matchExpressions: [{key: result, operator: In, values: [warning]}, {key: status, operator: NotIn, values: [succeeded]}]",
+            "12:48 never holds: nothing ends with such a `result` and `status` (whatever is not `succeeded` has the result `fail`)",
+        ),
+        (
+            "delivery",
+            "match: {test.status: aborted, result: warning}",
+            "12:52 never holds: a sequence has failed where its task `test` has",
         ),
     ] {
         assert_eq!(trigger(&on(event, selector)), expected, "{selector}");
@@ -209,6 +244,14 @@ fn selectors_that_never_hold() {
             "matchExpressions: [{key: result, operator: NotIn, values: [pass]}, {key: status, operator: In, values: [timedOut, unknown]}]",
         ),
         ("test", "match: {result: fail, check.status: aborted}"),
+        ("delivery", "match: {result: fail, status: aborted, test.result: pass}"),
+        ("delivery", "match: {status: succeeded, test.result: fail}"),
+        ("delivery", "matchExpressions: [{key: test.result, operator: DoesNotExist}]"),
+        ("delivery", "matchExpressions: [{key: test.result, operator: NotIn, values: [pass, warning, fail]}]"),
+        (
+            "delivery",
+            "match: {result: pass}, matchExpressions: [{key: test.result, operator: NotIn, values: [pass, warning]}]",
+        ),
         ("evaluation", "match: {result: whatever}"),
     ] {
         let sequence = format!("{{name: follow, triggeredOn: [{}], tasks: [{{name: mail}}]}}", on(event, selector));
@@ -230,32 +273,38 @@ fn circles_that_nothing_leaves() {
             on("dev.follow", second)
         ))
     };
-    let told = "12:35 this goes round for ever where all passes: dev.again → dev.follow → dev.again (a selector such as `result: fail` leaves it; no sequence is started by its own end)";
+    let told = |how: &str, leaves: &str, rounds: &str| {
+        format!(
+            "12:35 this comes round to itself where all {how}: dev.again → dev.follow → dev.again (a selector such as `result: {leaves}` leaves it; launchway ends it after {rounds})"
+        )
+    };
+    let passes = |rounds: &str| vec![told("passes", "fail", rounds)];
+    let fails = |rounds: &str| vec![told("fails", "pass", rounds)];
+    let not_aborted = "matchExpressions: [{key: status, operator: NotIn, values: [aborted]}]";
     for (first, second, expected) in [
-        ("", "", &[told][..]),
-        ("match: {result: pass}", "matchExpressions: [{key: status, operator: NotIn, values: [aborted]}]", &[told]),
-        ("match: {result: fail}", "", &[]),
-        ("", "match: {mail.uri: x}", &[]),
+        ("", "", passes("one round")),
+        ("match: {result: pass}", "", passes("one round")),
+        ("match: {result: pass}", not_aborted, passes("ten rounds")),
+        (not_aborted, not_aborted, passes("ten rounds")),
+        ("match: {result: fail}", "", vec![]),
+        ("", "match: {mail.uri: x}", vec![]),
+        ("match: {result: fail}", "match: {result: fail}", fails("ten rounds")),
+        ("match: {status: timedOut}", not_aborted, fails("ten rounds")),
+        ("match: {result: fail}", "match: {result: fail, page.uri: x}", vec![]),
     ] {
         assert_eq!(circle(first, second), expected, "{first} {second}");
     }
-    for (event, expected) in [
-        (
-            "dev.follow",
-            &[
-                "11:36 this goes round for ever where all passes: dev.follow → dev.follow (a selector such as `result: fail` leaves it; no sequence is started by its own end)",
-            ][..],
-        ),
-        (
-            "dev.ask",
-            &[
-                "11:36 this goes round for ever where all passes: dev.follow → dev.follow (a selector such as `result: fail` leaves it; no sequence is started by its own end)",
-            ],
-        ),
-        ("dev.verify", &[]),
+    let alone = "11:36 this comes round to itself where all passes: dev.follow → dev.follow (a selector such as `result: fail` leaves it; launchway ends it after one round)";
+    for (event, selector, expected) in [
+        ("dev.follow", "", &[alone][..]),
+        ("dev.ask", "", &[alone]),
+        ("dev.follow", "match: {result: fail}", &[]),
+        ("dev.verify", "", &[]),
     ] {
-        let sequence = format!("{{name: follow, triggeredOn: [{{event: {event}.finished}}], tasks: [{{name: ask}}]}}");
-        assert_eq!(warnings(&sequence), expected, "{event}");
+        let sequence = format!(
+            "{{name: follow, triggeredOn: [{{event: {event}.finished, selector: {{{selector}}}}}], tasks: [{{name: ask}}]}}"
+        );
+        assert_eq!(warnings(&sequence), expected, "{event} {selector}");
     }
 }
 
@@ -266,9 +315,32 @@ fn tasks_that_say_what_has_no_effect() {
         ("[{name: a}, {name: b, condition: onFailure}]", &[]),
         ("[{name: a, holdSlot: false}]", &["11:35 has no effect: without `triggeredAfter` there is no pause"]),
         ("[{name: a, holdSlot: false, triggeredAfter: 5m}]", &[]),
-        ("[{name: deployment, executors: [helm]}]", &["11:44 has no effect: `deployment` is built in"]),
+        (
+            "[{name: deployment, executors: [helm]}]",
+            &[
+                "11:44 has no effect: `deployment` is built in (with `deploymentstrategy: user_managed` executors deploy)",
+            ],
+        ),
+        (
+            "[{name: deployment, timeout: 5m, startTimeout: 1m, retries: 2}]",
+            &[
+                "11:44 has no effect: `deployment` is built in (strategies of deployment configs have `timeoutSeconds` and `activeDeadlineSeconds`, and the sequence a `timeout`)",
+                "11:57 has no effect: `deployment` is built in (strategies of deployment configs have `timeoutSeconds` and `activeDeadlineSeconds`, and the sequence a `timeout`)",
+                "11:75 has no effect: `deployment` is built in (hooks have `failurePolicy: Retry`, and `launchway rerun` deploys again)",
+            ],
+        ),
+        (
+            "[{name: deployment, timeout: 5m, startTimeout: 1m, retries: 2, properties: {deploymentstrategy: user_managed}}]",
+            &[],
+        ),
+        ("[{name: rollback, timeout: 5m, startTimeout: 1m, retries: 2, executors: [a]}]", &[]),
         ("[{name: deployment, executors: [helm], properties: {deploymentstrategy: user_managed}}]", &[]),
-        ("[{name: deployment, heartbeat: 1m}]", &["11:44 has no effect: `deployment` is built in"]),
+        (
+            "[{name: deployment, heartbeat: 1m}]",
+            &[
+                "11:44 has no effect: `deployment` is built in (with `deploymentstrategy: user_managed` executors deploy)",
+            ],
+        ),
         (
             "[{name: a, heartbeat: 5m, timeout: 5m}]",
             &["11:35 has no effect: the task is over by then, by its `timeout`"],
