@@ -208,6 +208,9 @@ fn a_shipyard_is_migrated_in_its_file() {
     let (printed, remarks) = told(at, &["migrate", "shipyard", "shipyard.yaml"]);
     assert_eq!(printed, include_str!("manifest/shipyard-0.1-migrated.yaml"));
     assert!(remarks.contains("staging: `rollback` waits for `staging.artifact-delivery.finished`"), "{remarks}");
+    let (json, _) = told(at, &["migrate", "shipyard", "shipyard.yaml", "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((json["text"].as_str(), json["notes"].as_array().map(Vec::len)), (Some(&*printed), Some(5)), "{json}");
     assert_eq!(fs::read_to_string(at.join("shipyard.yaml")).unwrap(), old);
     told(at, &["migrate", "shipyard", "shipyard.yaml", "--write"]);
     assert_eq!(fs::read_to_string(at.join("shipyard.yaml")).unwrap(), printed);

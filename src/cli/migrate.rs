@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::output::{Complaint, Exit, Outcome, Output, remark};
+use super::output::{Complaint, Exit, Format, Outcome, Output, remark};
 use super::work_file::{WorkFile, refused};
 use crate::error::Failure;
 use crate::manifest::Problem;
@@ -14,7 +14,9 @@ use crate::manifest::migrate::{Migrated, deployment_configs, shipyard};
 
 /// Write files of older kinds as those that took their place
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  launchway migrate deploymentconfig deploy/web.yaml --write")]
+#[command(
+    after_help = "Example:\n  launchway migrate deploymentconfig deploy/web.yaml --write\n\nWith `-o json` there are `text`, the `names` of what was migrated, and `notes`."
+)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -81,8 +83,11 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Outcome {
     if write {
         read.write(&migrated.text)?;
         remark(format!("`{}` is changed: commit and push it", read.name));
-    } else {
-        output.bytes(migrated.text.as_bytes())?;
+    }
+    match output.format() {
+        Format::Json => output.show(&migrated, |_| String::new())?,
+        _ if write => {}
+        _ => output.bytes(migrated.text.as_bytes())?, // which is YAML for whoever asks for that
     }
     Ok(Exit::Good)
 }

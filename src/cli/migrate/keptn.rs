@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::json;
 
-use crate::cli::output::{Complaint, Exit, Outcome, Output, remark};
+use crate::cli::output::{Complaint, Exit, Format, Outcome, Output, remark};
 use crate::cli::work_file::refused;
 use crate::error::{Context, Failure};
 use crate::manifest::migrate::keptn::{self, Imported, KeptnFile, KeptnProject, SHIPYARD};
@@ -40,6 +41,11 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Outcome {
     let imported = keptn::project(&project, arguments.prometheus.as_deref()).map_err(|problem| refused(&problem))?;
     notes.iter().chain(&imported.notes).for_each(remark);
     match &arguments.into {
+        None if output.format() == Format::Json => {
+            let notes = [notes, imported.notes].concat();
+            let printed = json!({"text": imported.shipyard, "notes": notes});
+            output.show(&printed, |_| String::new())?;
+        }
         None => output.bytes(imported.shipyard.as_bytes())?,
         Some(folder) => {
             write(&imported, folder)?;

@@ -10,6 +10,7 @@ mod shipyard;
 mod strategy;
 mod triggers;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::deployment::annotations::{HOOKS, INERT};
@@ -22,7 +23,7 @@ use crate::model::object::{CONFIG_LABEL, Kind};
 pub use shipyard::shipyard;
 
 /// A file with what took the place of older kinds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Migrated {
     /// All of it.
     pub text: String,

@@ -1,5 +1,5 @@
 //! A shipyard of 0.1 as the one of 0.2 that does the same. Source: the upgrade path of Keptn's proposal of 0.2, without the
-//! slips of its example, and Keptn's specification of 0.1 for what that leaves out.
+//! slips of what it shows, and Keptn's specification of 0.1 for what that leaves out.
 
 use std::collections::HashSet;
 
@@ -18,6 +18,14 @@ use crate::manifest::shipyard::is_of_0_1;
 const DELIVERY: &str = "artifact-delivery";
 /// What brings the version beside the one that serves.
 const BLUE_GREEN: &str = "blue_green_service";
+/// The same in 0.2.
+const BLUE_GREEN_0_2: &str = "blue_green";
+/// What the proposal shows otherwise of its own example, and why that would not do.
+const SLIPS: [&str; 3] = [
+    "`version: 0.2.0` of the proposal's example is `apiVersion: spec.keptn.sh/0.2.2`",
+    "staging: `rollback` waits for `staging.artifact-delivery.finished`; the proposal's example names the stage `hardening`, which is none of its own",
+    "production: `artifact-delivery` waits for `staging.artifact-delivery.finished`; the proposal's example names the stage `hardening` here too, and writes a bare text where an `event:` belongs",
+];
 
 /// Migrates a file that is a shipyard of 0.1. `names` of what comes of it are the stages; of any other file there are none.
 ///
@@ -52,9 +60,21 @@ pub fn shipyard(file: &str, text: &str) -> Result<Migrated, Box<Problem>> {
         "metadata": {"name": name},
         "spec": {"stages": stages},
     });
+    if *old == proposal() {
+        notes.extend(SLIPS.map(str::to_owned));
+    }
     let text_of_new = in_lines(&new);
     notes.extend(lost_comments(text, &text_of_new));
     Ok(Migrated { text: text_of_new, names, notes })
+}
+
+/// The example of the proposal.
+fn proposal() -> Value {
+    json!({"stages": [
+        {"name": "dev", "deployment_strategy": "direct", "test_strategy": "functional"},
+        {"name": "staging", "deployment_strategy": BLUE_GREEN, "test_strategy": "performance"},
+        {"name": "production", "deployment_strategy": BLUE_GREEN, "remediation_strategy": "automated"},
+    ]})
 }
 
 /// Names become parts of events, and half of a migration is none.
@@ -116,11 +136,12 @@ impl Step<'_> {
         let (strategy, test) = (text_at(self.stage, "/deployment_strategy"), text_at(self.stage, "/test_strategy"));
         let mut tasks = Vec::new();
         tasks.extend(self.approval());
+        let written = if strategy == BLUE_GREEN { BLUE_GREEN_0_2 } else { strategy };
         if !strategy.is_empty() {
-            tasks.push(json!({"name": "deployment", "properties": {"deploymentstrategy": strategy}}));
+            tasks.push(json!({"name": "deployment", "properties": {"deploymentstrategy": written}}));
         }
-        if strategy == BLUE_GREEN {
-            self.note("`blue_green_service` stays as it is; the proposal's example says `blue_green`, which no executor knows");
+        if strategy != written {
+            self.note("`blue_green_service` is `blue_green`; an executor that deploys, such as Keptn's helm-service, may know the former alone");
         }
         if !test.is_empty() {
             tasks.push(json!({"name": "test", "properties": {"teststrategy": test}}));
@@ -143,16 +164,12 @@ impl Step<'_> {
     }
 
     /// Keptn went back by itself where a new version stood beside the old one and its evaluation failed.
-    fn rollback(&mut self) -> Option<Value> {
+    fn rollback(&self) -> Option<Value> {
         let is_judged = !text_at(self.stage, "/test_strategy").is_empty();
         if !is_judged || text_at(self.stage, "/deployment_strategy") != BLUE_GREEN {
             return None;
         }
-        let name = self.name;
-        self.note(format!(
-            "`rollback` waits for `{name}.{DELIVERY}.finished`; the proposal's example names the stage `hardening`, which is none of its own"
-        ));
-        let event = format!("{name}.{DELIVERY}.finished");
+        let event = format!("{}.{DELIVERY}.finished", self.name);
         let trigger = json!({"event": event, "selector": {"match": {"result": "fail"}}});
         Some(json!({"name": "rollback", "triggeredOn": [trigger], "tasks": [{"name": "rollback"}]}))
     }
@@ -206,14 +223,18 @@ mod tests {
         let migrated = migrated(SEED);
         assert_eq!(migrated.text, include_str!("../../../tests/manifest/shipyard-0.1-migrated.yaml"));
         assert_eq!(migrated.names, ["dev", "staging", "production"]);
-        let of =
-            "`blue_green_service` stays as it is; the proposal's example says `blue_green`, which no executor knows";
-        let expected = [
-            &*format!("staging: {of}"),
-            "staging: `rollback` waits for `staging.artifact-delivery.finished`; the proposal's example names the stage `hardening`, which is none of its own",
-            &*format!("production: {of}"),
-        ];
+        let of = "`blue_green_service` is `blue_green`; an executor that deploys, such as Keptn's helm-service, may know the former alone";
+        let strategies = [format!("staging: {of}"), format!("production: {of}")];
+        let expected: Vec<&str> = strategies.iter().map(String::as_str).chain(SLIPS).collect();
         assert_eq!(migrated.notes, expected);
+    }
+
+    #[test]
+    fn of_other_files_nothing_is_said_that_is_about_the_proposal() {
+        let migrated = migrated(&SEED.replace("staging", "hardening"));
+        assert!(migrated.text.contains("- event: hardening.artifact-delivery.finished"), "{}", migrated.text);
+        assert_eq!(migrated.notes.len(), 2, "{:?}", migrated.notes);
+        assert!(!migrated.notes.iter().any(|note| note.contains("proposal")), "{:?}", migrated.notes);
     }
 
     #[test]
