@@ -159,6 +159,12 @@ impl Client {
         }
     }
 
+    /// Reads a resource in the shape of Keptn's control plane.
+    pub(super) async fn keptn<T: DeserializeOwned>(&self, path: &str) -> Outcome<T> {
+        let answer = self.call(Method::GET, &format!("/api/controlPlane/v1/{path}"), &[], None).await?;
+        parsed(&accepted(answer)?)
+    }
+
     /// Reads a resource below `/api/v1/` as it is.
     pub(super) async fn text(&self, path: &str, parameters: Parameters<'_>) -> Outcome<Bytes> {
         let answer = self.call(Method::GET, &format!("/api/v1/{path}"), parameters, None).await?;

@@ -13,23 +13,57 @@ pub(super) async fn place(service: &str, client: &Client, global: &Global) -> Ou
     if let Some(stage) = &global.stage {
         return Ok((project, stage.clone()));
     }
-    let parameters = [
-        ("project", Some(project.as_str())),
-        ("service", Some(service)),
-        ("kind", Some("sequence")),
-        ("open", Some("true")),
-    ];
-    let open: List<RunView> = client.get("runs", &parameters).await?;
-    let mut stages: Vec<String> = open.items.into_iter().map(|run| run.stage).collect();
+    let stages = stages(&project, service, Some("true"), client).await?;
+    let stage = only(stages, &format!("something of `{service}` is under way in more than one stage"))?;
+    let none = || Complaint::failed(Failure::stalled(format!("nothing of `{service}` is under way")));
+    Ok((project, stage.ok_or_else(none)?))
+}
+
+/// The same, or where something of it was under way before.
+pub(super) async fn known_place(service: &str, client: &Client, global: &Global) -> Outcome<Option<(String, String)>> {
+    let project = project(client, global).await?;
+    if let Some(stage) = &global.stage {
+        return Ok(Some((project, stage.clone())));
+    }
+    let mut known = stages(&project, service, Some("true"), client).await?;
+    if known.is_empty() {
+        known = stages(&project, service, None, client).await?;
+    }
+    let stage = only(known, &format!("`{service}` is in more than one stage"))?;
+    Ok(stage.map(|stage| (project, stage)))
+}
+
+/// The stages in which runs of a service are.
+async fn stages(project: &str, service: &str, open: Option<&str>, client: &Client) -> Outcome<Vec<String>> {
+    let parameters =
+        [("project", Some(project)), ("service", Some(service)), ("kind", Some("sequence")), ("open", open)];
+    let runs: List<RunView> = client.get("runs", &parameters).await?;
+    let mut stages: Vec<String> = runs.items.into_iter().map(|run| run.stage).collect();
     stages.sort();
     stages.dedup();
-    match stages.as_slice() {
-        [stage] => Ok((project, stage.clone())),
-        [] => Err(Complaint::failed(Failure::stalled(format!("nothing of `{service}` is under way")))),
-        several => {
-            let choices: Vec<String> = several.iter().map(|stage| format!("--stage {stage}")).collect();
-            let failure = Failure::stalled(format!("something of `{service}` is under way in more than one stage"));
-            Err(Complaint::usage(failure.hint(format!("choose one: {}", choices.join(", ")))))
-        }
+    Ok(stages)
+}
+
+/// The only stage, if there is one; where there are several, an error that says how to choose.
+fn only(mut stages: Vec<String>, several: &str) -> Outcome<Option<String>> {
+    if stages.len() > 1 {
+        let choices: Vec<String> = stages.iter().map(|stage| format!("--stage {stage}")).collect();
+        let failure = Failure::stalled(several);
+        return Err(Complaint::usage(failure.hint(format!("choose one: {}", choices.join(", ")))));
+    }
+    Ok(stages.pop())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_stages_one_is_to_be_named() {
+        let stages = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(only(stages(&["dev"]), "several").ok(), Some(Some("dev".to_owned())));
+        assert_eq!(only(stages(&[]), "several").ok(), Some(None));
+        let complaint = only(stages(&["dev", "production"]), "several").expect_err("ambiguous");
+        assert_eq!(complaint.failure.hint_text(), Some("choose one: --stage dev, --stage production"));
     }
 }

@@ -24,9 +24,10 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let (project, stage, service) = match place::of_anything(&arguments.config.0, &client, global).await {
         Ok(Place { project, stage, service, .. }) => (project, stage, service),
         // A service that executors deliver has no deployment config here.
-        Err(unknown) => match under_way::place(&arguments.config.0, &client, global).await {
-            Ok((project, stage)) => (project, stage, arguments.config.0.clone()),
-            Err(_nothing) => return Err(unknown),
+        Err(unknown) => match under_way::known_place(&arguments.config.0, &client, global).await {
+            Ok(Some((project, stage))) => (project, stage, arguments.config.0.clone()),
+            Err(several) if several.exit == Exit::Usage && unknown.exit == Exit::Failed => return Err(several),
+            _ => return Err(unknown),
         },
     };
     let path = format!("services/{project}/{stage}/{service}/why");

@@ -181,6 +181,15 @@ fn an_empty_parameter_is_no_filter_and_a_state_that_is_none_is_refused() {
     assert_eq!(started["states"][0]["shkeptncontext"], "c1", "{started}");
     let (code, problem) = get("/api/controlPlane/v1/sequence/shop?state=bogus");
     assert_eq!(code, 400, "{problem}");
+    for path in ["/api/v1/event", open, "/api/controlPlane/v1/sequence/shop"] {
+        assert_eq!(get(&format!("{path}?nextPageKey=0")).0, 200, "{path}");
+        let (code, problem) = get(&format!("{path}?nextPageKey=abc"));
+        assert!(code == 400 && problem["detail"] == "`abc` is no key of a page", "{path}: {code} {problem}");
+    }
+    for body in [json!({}), json!({"state": 5}), json!({"state": "stop"})] {
+        let (code, problem) = shop.call("POST", "/api/controlPlane/v1/sequence/shop/c1/control", &body);
+        assert_eq!(code, 400, "{body}: {problem}");
+    }
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains("`bogus`") && detail.contains("`started`, `paused`, `waitingForApproval`"), "{detail}");
 }
@@ -230,10 +239,33 @@ fn a_failure_and_what_happens_elsewhere_start_what_is_triggered_on_them() {
 }
 
 #[test]
+fn a_command_without_a_stage_names_those_that_there_are() {
+    let shop = Shop::new();
+    let complains = |arguments: &[&str], code: i32, of: &str| {
+        let output = shop.world.run(arguments);
+        let told = complaint(&output);
+        assert!(output.status.code() == Some(code) && told.contains(of), "{arguments:?}: {told}");
+    };
+    let trigger = ["trigger", "sequence", "delivery", "cart"];
+    let start = |stage: &str| shop.world.tell(&[&trigger[..], &["-s", stage]].concat());
+    complains(&trigger, 2, "--stage dev\n  --stage production");
+    complains(&["why", "cart"], 1, "there is no deployment config `cart`");
+    start("production");
+    shop.offered("release");
+    shop.world.tell(&["abort", "cart"]);
+    eventually("nothing is under way", || shop.world.tell(&["why", "cart"]).contains("waits for nothing"));
+    start("production");
+    shop.offered("release");
+    start("dev");
+    shop.offered("deployment");
+    complains(&["why", "cart"], 2, "choose one: --stage dev, --stage production");
+}
+
+#[test]
 fn what_is_under_way_is_aborted_and_frees_its_slot() {
     let shop = Shop::new();
-    shop.world.tell(&["trigger", "sequence", "delivery", "cart", "-s", "dev", "--data", "a.b=c"]);
-    assert_eq!(shop.offered("deployment")["data"]["a"], json!({"b": "c"}));
+    shop.world.tell(&["trigger", "sequence", "delivery", "cart", "-s", "dev", "--data", "a.b=c", "--data", "a.c=true"]);
+    assert_eq!(shop.offered("deployment")["data"]["a"], json!({"b": "c", "c": true}));
     let why = shop.world.tell(&["why", "cart"]);
     assert!(why.contains("waits for an executor to start it"), "{why}");
     shop.world.tell(&["abort", "cart"]);

@@ -92,7 +92,7 @@ impl EventSelection {
             && period.has(event.time.as_deref().unwrap_or_default())
     }
 
-    fn page(&self) -> (usize, usize) {
+    fn page(&self) -> Answer<(usize, usize)> {
         page(self.page_size, self.next_page_key.as_deref())
     }
 }
@@ -100,7 +100,7 @@ impl EventSelection {
 impl Query {
     /// Events that were sent and received, newest first.
     pub async fn cloud_events(&self, selection: &EventSelection) -> Answer<EventPage> {
-        let (from, size) = selection.page();
+        let (from, size) = selection.page()?;
         let period = Period::of(selection.from_time.as_deref(), selection.before_time.as_deref())?;
         let runs = self.sequences_of(selection.runs(), |found: usize| found < SEARCHED).await?;
         let mut events = cloud_event::newest_first(&runs);
@@ -110,7 +110,7 @@ impl Query {
 
     /// The tasks of a type that executors may take, oldest first.
     pub async fn open_tasks(&self, kind: &str, selection: &EventSelection) -> Answer<EventPage> {
-        let (from, size) = selection.page();
+        let (from, size) = selection.page()?;
         let period = Period::of(selection.from_time.as_deref(), selection.before_time.as_deref())?;
         let filter = RunFilter { open: Some(true), ..selection.runs() };
         let runs = self.sequences_of(filter, |_| true).await?;
@@ -121,7 +121,7 @@ impl Query {
 
     /// What runs and ran in a project, a context each, newest first.
     pub async fn sequences(&self, project: &str, selection: &SequenceSelection) -> Answer<SequencePage> {
-        let (from, size) = page(selection.page_size, selection.next_page_key.as_deref());
+        let (from, size) = page(selection.page_size, selection.next_page_key.as_deref())?;
         let period = Period::of(selection.from_time.as_deref(), selection.before_time.as_deref())?;
         let filter = RunFilter { project: Some(project.into()), sequences: Some(true), ..RunFilter::default() };
         let mut runs = Vec::new();
@@ -222,7 +222,11 @@ impl Period {
 }
 
 /// From where, and how many.
-fn page(size: Option<usize>, key: Option<&str>) -> (usize, usize) {
-    let from = key.and_then(|key| key.parse().ok()).unwrap_or(0);
-    (from, size.unwrap_or(USUAL_PAGE).clamp(1, MOST as usize))
+fn page(size: Option<usize>, key: Option<&str>) -> Answer<(usize, usize)> {
+    let wrong = |key: &str| {
+        let problem = Problem::new(StatusCode::BAD_REQUEST, format!("`{key}` is no key of a page"));
+        problem.hint("take `nextPageKey` as the page before has it, or leave it out")
+    };
+    let from = key.map_or(Ok(0), |key| key.parse().map_err(|_| wrong(key)))?;
+    Ok((from, size.unwrap_or(USUAL_PAGE).clamp(1, MOST as usize)))
 }

@@ -200,8 +200,9 @@ pub(in crate::server) async fn control(
     State(state): State<ServerState>,
     Extension(actor): Extension<Actor>,
     Segments((project, context)): Segments<(String, String)>,
-    Body(request): Body<ControlRequest>,
+    request: Answer<Body<ControlRequest>>,
 ) -> Answer<Json<Done>> {
+    let Body(request) = request.map_err(Problem::into_bad_request)?;
     let paused = match request.state.as_str() {
         "abort" => None,
         "pause" => Some(true),
