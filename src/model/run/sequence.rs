@@ -52,7 +52,7 @@ pub struct SequenceRun {
     pub forced: Option<String>,
     /// 1, and more for each retry on the same revision.
     pub attempt: u32,
-    /// The sequences whose ends led to it, as `<stage>.<sequence>`, the first one first: none is started by its own end.
+    /// The sequences whose ends led to it, as `<stage>.<sequence>`, the first one first: they bound how often one comes round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
     /// The sequence as it was when planned, with how its tasks run.
