@@ -21,18 +21,21 @@ fn laughs() -> String {
     text
 }
 
+/// Makes `evil.yaml`, and what it leads to, in a work tree.
+type Make = Box<dyn Fn(&GitFixture)>;
+
 /// What `evil.yaml` must not be, by what it would be.
-fn hostile() -> Vec<(&'static str, Box<dyn Fn(&GitFixture)>)> {
-    let file = |text: String| -> Box<dyn Fn(&GitFixture)> { Box::new(move |git| git.write("evil.yaml", &text)) };
+fn hostile() -> Vec<(&'static str, Make)> {
+    let file = |text: String| -> Make { Box::new(move |git| git.write("evil.yaml", &text)) };
     let image = |image: &str| config("evil", "type: Recreate", &format!("{{name: main, image: '{image}'}}"));
     let keep = sleeper("evil", "type: BlueGreen, blueGreenParams: {keep: soon}", "1");
     let large = format!("{}# {}\n", sleeper("evil", "type: Recreate", "1"), "x".repeat(5 << 20));
-    let manifest_link: Box<dyn Fn(&GitFixture)> = Box::new(|git| {
+    let manifest_link: Make = Box::new(|git| {
         fs::write(git.path("outside.yaml"), sleeper("evil", "type: Recreate", "1")).unwrap();
         symlink("../outside.yaml", git.work().join("evil.yaml")).unwrap();
     });
     let launchable = image("git:evil");
-    let program_link: Box<dyn Fn(&GitFixture)> = Box::new(move |git| {
+    let program_link: Make = Box::new(move |git| {
         git.write("evil.yaml", &launchable);
         fs::create_dir_all(git.work().join("evil/bin")).unwrap();
         symlink("../../../outside", git.work().join("evil/bin/launch")).unwrap();
