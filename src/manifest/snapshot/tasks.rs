@@ -217,9 +217,11 @@ spec:
             let mut files = vec![("shipyard.yaml", shipyard.as_str())];
             files.extend(task.as_deref().map(|task| ("task.yaml", task)));
             let found = messages(&Tree::of(&files).read());
+            // The place is that of the value, which stands after its key.
             let key = |told: &String| {
-                let at = told.split(": has no effect: ").next().and_then(|place| place.rsplit('.').next());
-                at.unwrap_or_default().to_owned()
+                let column = told.split(':').nth(2).and_then(|column| column.parse::<usize>().ok());
+                let before = shipyard.lines().nth(5).and_then(|line| line.get(..column? - 1)).unwrap_or_default();
+                before.rsplit([',', '{']).next().unwrap_or_default().trim_matches([' ', ':']).to_owned()
             };
             let mut keys: Vec<String> = found.iter().filter(|told| told.contains("has no effect")).map(key).collect();
             keys.sort();

@@ -290,7 +290,7 @@ fn circles_that_nothing_leaves() {
         ("", "match: {mail.uri: x}", vec![]),
         ("match: {result: fail}", "match: {result: fail}", fails("ten rounds")),
         ("match: {status: timedOut}", not_aborted, fails("ten rounds")),
-        ("match: {result: fail}", "match: {result: fail, page.uri: x}", vec![]),
+        ("match: {result: fail}", "match: {result: fail, mail.uri: x}", vec![]),
     ] {
         assert_eq!(circle(first, second), expected, "{first} {second}");
     }
