@@ -227,6 +227,7 @@ fn page(size: Option<usize>, key: Option<&str>) -> Answer<(usize, usize)> {
         let problem = Problem::new(StatusCode::BAD_REQUEST, format!("`{key}` is no key of a page"));
         problem.hint("take `nextPageKey` as the page before has it, or leave it out")
     };
-    let from = key.map_or(Ok(0), |key| key.parse().map_err(|_| wrong(key)))?;
+    let key = key.filter(|key| !key.is_empty());
+    let from = key.map_or(Ok(0), |key| key.parse().map_err(|_not_a_number| wrong(key)))?;
     Ok((from, size.unwrap_or(USUAL_PAGE).clamp(1, MOST as usize)))
 }
