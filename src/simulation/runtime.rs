@@ -1,8 +1,9 @@
 //! A runtime that pretends: pods become ready or end as the test says, and everything asked for is written down.
 
+mod late;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
@@ -18,9 +19,6 @@ use crate::model::time::Timestamp;
 use crate::runtime::exec::{ExecCommand, ExecSession};
 use crate::runtime::logs::{LogQuery, LogStream};
 use crate::runtime::{ImageUse, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, replicas};
-
-/// The exit code of what was asked to end.
-const TERMINATED: i32 = 143;
 
 /// How pods whose name begins in some way behave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,23 +211,6 @@ impl PretendedRuntime {
         }
     }
 
-    /// When the next pod of a task has had all the time that it may take.
-    pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.state().pods.values().filter_map(|(pod, seen)| deadline(pod, seen)).min()
-    }
-
-    /// Ends the pods of tasks that have had all the time that they may take.
-    pub fn end_late(&self) {
-        let now = self.clock.now();
-        let is_late = |(pod, seen): &&(Pod, ObservedPod)| deadline(pod, seen).is_some_and(|deadline| deadline <= now);
-        let late: Vec<Pod> = self.state().pods.values().filter(is_late).map(|(pod, _)| pod.clone()).collect();
-        for pod in late {
-            let (code, reason) = (TERMINATED, FailureReason::DeadlineExceeded);
-            let message = format!("took longer than {} s and was ended", pod.run_once_seconds.unwrap_or_default());
-            self.set_phase(&pod.id, PodPhase::Ended { outcome: PodOutcome::Failed { code, reason, message } });
-        }
-    }
-
     /// How often anything changed.
     pub fn announced(&self) -> u64 {
         self.state().announced
@@ -291,12 +272,6 @@ impl PretendedRuntime {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// When the pod of a task that has not ended must have: nothing else ends it. Hooks and deployers are ended by their deployments.
-fn deadline(pod: &Pod, seen: &ObservedPod) -> Option<Timestamp> {
-    let limit = Duration::from_secs(pod.run_once_seconds?);
-    (pod.tells_result && !matches!(seen.phase, PodPhase::Ended { .. })).then(|| seen.created_at + limit)
 }
 
 impl State {

@@ -115,7 +115,8 @@ fn a_head_that_was_rolled_back_is_not_what_serves() {
     world.tell(&["rollout", "status", "dc/web"]);
     let told = said(&world, &WAIT, 1);
     assert!(told.contains("a rollback of web to version 1") && told.contains("launchway release"), "{told}");
-    assert_eq!(world.notes(&second)["launchway/default/web"].0, "success", "what is written stays");
+    let why = world.status(&second, "launchway/default/web", "pending");
+    assert!(why.contains("a rollback of web to version 1"), "{why}");
 
     // Git says the same as the rollback: there is nothing to wait for.
     let agrees = world.git.push_files(&[("web.yaml", &web("1"))]);

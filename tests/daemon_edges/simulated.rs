@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command as Program;
 
-use launchway::model::cloud_event::Phase;
+use launchway::model::cloud_event::{PREFIX, Phase};
 use launchway::simulation::script::{Command, Place, Script, TaskName, Told};
 use serde_json::{Value, json};
 
@@ -167,6 +167,9 @@ impl Audience<'_> {
         let key = |event: &Value| ["source", "id", "type"].map(|key| event[key].as_str().unwrap().to_owned());
         for event in events.as_array().unwrap().iter().rev() {
             let [source, id, kind] = key(event);
+            if !kind.starts_with(PREFIX) {
+                continue; // what happened is what the script tells
+            }
             self.heard.borrow_mut().entry((source, id, kind)).or_insert_with(|| event.clone());
         }
         let mut heard: Vec<Value> = self.heard.borrow().values().cloned().collect();

@@ -43,7 +43,6 @@ pub fn judge(ended: &PodOutcome, result: Option<&PodResult>, took: Duration) -> 
     let told = policy::describe(ended, took);
     let by_exit_code = match ended {
         PodOutcome::Succeeded => Outcome::PASS,
-        PodOutcome::Failed { reason: FailureReason::DeadlineExceeded, .. } => Outcome::TIMED_OUT,
         PodOutcome::Failed { .. } => Outcome::FAIL,
         PodOutcome::Unknown { .. } => Outcome::UNKNOWN,
     };

@@ -17,7 +17,7 @@ pub(super) const OF_DEPLOYMENT: [Idle; 5] = [
     ("heartbeat", BY_EXECUTORS),
     ("timeout", OF_DEPLOYMENTS),
     ("startTimeout", OF_DEPLOYMENTS),
-    ("retries", "hooks have `failurePolicy: Retry`, and `launchway rerun` deploys again"),
+    ("retries", "hooks have `failurePolicy: Retry`, and `launchway rollout retry` tries a version again"),
 ];
 
 /// Where people decide.

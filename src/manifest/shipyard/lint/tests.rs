@@ -326,7 +326,7 @@ fn tasks_that_say_what_has_no_effect() {
             &[
                 "11:44 has no effect: `deployment` is built in (strategies of deployment configs have `timeoutSeconds` and `activeDeadlineSeconds`, and the sequence a `timeout`)",
                 "11:57 has no effect: `deployment` is built in (strategies of deployment configs have `timeoutSeconds` and `activeDeadlineSeconds`, and the sequence a `timeout`)",
-                "11:75 has no effect: `deployment` is built in (hooks have `failurePolicy: Retry`, and `launchway rerun` deploys again)",
+                "11:75 has no effect: `deployment` is built in (hooks have `failurePolicy: Retry`, and `launchway rollout retry` tries a version again)",
             ],
         ),
         (
