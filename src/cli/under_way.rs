@@ -15,22 +15,17 @@ pub(super) async fn place(service: &str, client: &Client, global: &Global) -> Ou
     }
     let stages = stages(&project, service, Some("true"), client).await?;
     let stage = only(stages, &format!("something of `{service}` is under way in more than one stage"))?;
-    let none = || Complaint::failed(Failure::stalled(format!("nothing of `{service}` is under way")));
+    let none = || {
+        let failure = Failure::stalled(format!("nothing of `{service}` is under way"));
+        Complaint::failed(failure.hint("`launchway get runs` tells how what was ended"))
+    };
     Ok((project, stage.ok_or_else(none)?))
 }
 
-/// The same, or where something of it was under way before.
-pub(super) async fn known_place(service: &str, client: &Client, global: &Global) -> Outcome<Option<(String, String)>> {
-    let project = project(client, global).await?;
-    if let Some(stage) = &global.stage {
-        return Ok(Some((project, stage.clone())));
-    }
-    let mut known = stages(&project, service, Some("true"), client).await?;
-    if known.is_empty() {
-        known = stages(&project, service, None, client).await?;
-    }
-    let stage = only(known, &format!("`{service}` is in more than one stage"))?;
-    Ok(stage.map(|stage| (project, stage)))
+/// Whether something of a service is or was under way, in whichever stage.
+pub(super) async fn was_before(service: &str, client: &Client, global: &Global) -> bool {
+    let stages = async { stages(&project(client, global).await?, service, None, client).await };
+    stages.await.is_ok_and(|stages| !stages.is_empty())
 }
 
 /// The stages in which runs of a service are.

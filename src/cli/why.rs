@@ -7,7 +7,7 @@ use super::client::Client;
 use super::output::{Exit, Outcome, Output, heading};
 use super::place::{self, Place};
 use super::target::ConfigName;
-use super::under_way;
+use super::under_way::{self, was_before};
 use crate::server::view::Explanation;
 
 /// Explain what a service waits for
@@ -24,10 +24,13 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let (project, stage, service) = match place::of_anything(&arguments.config.0, &client, global).await {
         Ok(Place { project, stage, service, .. }) => (project, stage, service),
         // A service that executors deliver has no deployment config here.
-        Err(unknown) => match under_way::known_place(&arguments.config.0, &client, global).await {
-            Ok(Some((project, stage))) => (project, stage, arguments.config.0.clone()),
-            Err(several) if several.exit == Exit::Usage && unknown.exit == Exit::Failed => return Err(several),
-            _ => return Err(unknown),
+        Err(unknown) => match under_way::place(&arguments.config.0, &client, global).await {
+            Ok((project, stage)) => (project, stage, arguments.config.0.clone()),
+            // Where something of it runs or ran, what matters is why there is no one place.
+            Err(reason) if unknown.exit == Exit::Failed && was_before(&arguments.config.0, &client, global).await => {
+                return Err(reason);
+            }
+            Err(_nothing) => return Err(unknown),
         },
     };
     let path = format!("services/{project}/{stage}/{service}/why");

@@ -253,7 +253,9 @@ fn a_command_without_a_stage_names_those_that_there_are() {
     start("production");
     shop.offered("release");
     shop.world.tell(&["abort", "cart"]);
-    eventually("nothing is under way", || shop.world.tell(&["why", "cart"]).contains("waits for nothing"));
+    eventually("nothing is under way", || {
+        complaint(&shop.world.run(&["why", "cart"])).contains("nothing of `cart` is under way")
+    });
     start("production");
     shop.offered("release");
     start("dev");
