@@ -63,17 +63,19 @@ pub fn newest_first(runs: &[SequenceRun]) -> Vec<CloudEvent> {
     let mut heard = BTreeSet::new();
     let mut events: Vec<(bool, CloudEvent)> = Vec::new();
     for run in runs {
-        let told =
-            happened(run).filter(|event| heard.insert((event.kind.clone(), event.source.clone(), event.id.clone())));
-        let all = told.into_iter().chain(of_run(run)).map(|event| (goes_on(run, &event), event));
-        let mut all: Vec<_> = all.collect();
-        all.reverse();
-        events.extend(all);
+        let told = happened(run).filter(|event| heard.insert(identity(event)));
+        let all: Vec<CloudEvent> = told.into_iter().chain(of_run(run)).collect();
+        events.extend(all.into_iter().rev().map(|event| (goes_on(run, &event), event)));
     }
     events.sort_by(|(one_goes_on, one), (other_goes_on, other)| {
         other.time.cmp(&one.time).then(one_goes_on.cmp(other_goes_on))
     });
     events.into_iter().map(|(_, event)| event).collect()
+}
+
+/// What tells an event from others, also from those of other types that follow from the same.
+fn identity(event: &CloudEvent) -> (String, String, String) {
+    (event.kind.clone(), event.source.clone(), event.id.clone())
 }
 
 /// Whether an event is about a run that had begun before: at one time, that is told before what begins.
@@ -88,11 +90,11 @@ pub fn news<'a>(
 ) -> Vec<(&'a SequenceRun, CloudEvent)> {
     let mut found: Vec<(&SequenceRun, CloudEvent)> = Vec::new();
     for (before, now) in changed {
-        let name = |event: &CloudEvent| (event.kind.clone(), event.source.clone(), event.id.clone());
-        let known: BTreeSet<_> = before.map(of_run).unwrap_or_default().iter().map(name).collect();
-        found.extend(of_run(now).into_iter().filter(|event| !known.contains(&name(event))).map(|event| (now, event)));
+        let known: BTreeSet<_> = before.map(of_run).unwrap_or_default().iter().map(identity).collect();
+        let news = of_run(now).into_iter().filter(|event| !known.contains(&identity(event)));
+        found.extend(news.map(|event| (now, event)));
     }
-    found.sort_by_key(|(run, event)| !goes_on(run, event));
+    found.sort_by_cached_key(|(run, event)| !goes_on(run, event));
     found
 }
 

@@ -38,7 +38,7 @@ pub fn triggered_by(id: &str) -> Option<(RunId, usize)> {
 }
 
 /// One program that has taken a task, or a person who has decided about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutorRecord {
     /// The source of its events.
     pub name: String,
@@ -80,24 +80,7 @@ pub struct ExecutorRecord {
 impl ExecutorRecord {
     /// One of which nothing is known but its name.
     pub fn of(name: &str) -> Self {
-        let name = name.to_owned();
-        let (started_by, reported_by, finished_by) = Default::default();
-        let (started_at, reported_at, heard_at, finished_at) = Default::default();
-        let (reported, message, data, outcome) = Default::default();
-        Self {
-            name,
-            started_at,
-            started_by,
-            reported_at,
-            reported_by,
-            reported,
-            heard_at,
-            finished_at,
-            finished_by,
-            outcome,
-            message,
-            data,
-        }
+        Self { name: name.to_owned(), ..Self::default() }
     }
 
     /// Whether it is to be completed by what an executor tells; word of how it gets on needs nothing.
