@@ -195,18 +195,12 @@ fn refuse_if_busy(records: &Records, state: &ConfigState) -> Result<(), Undecide
 /// A newer revision that waits for its turn, or has not got to its deployment yet, must not be overtaken by what was
 /// declared before it.
 fn refuse_if_queued(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
-    let Some(slot) = records.slots.get(&state.service_key())? else { return Ok(()) };
-    for id in slot.open() {
-        if let Some(Run::Sequence(run)) = records.runs.get(id)?
-            && run.delivery.is_some()
-            && (run.state == SequenceState::Queued || is_to_deploy(run, state))
-        {
-            let message = format!("{} of {} comes first: {}", run.sequence(), run.commit.short(), run.message);
-            let refused = Failure::stalled(message.trim_end_matches(": "));
-            return Err(with_way_out(refused, records, &run.service, &state.object.target())?.into());
-        }
-    }
-    Ok(())
+    let comes_first =
+        |run: &SequenceRun| run.delivery.is_some() && (run.state == SequenceState::Queued || is_to_deploy(run, state));
+    let Some(run) = queue::open_run(records, &state.service_key(), comes_first)? else { return Ok(()) };
+    let message = format!("{} of {} comes first: {}", run.sequence(), run.commit.short(), run.message);
+    let refused = Failure::stalled(message.trim_end_matches(": "));
+    Err(with_way_out(refused, records, &run.service, &state.object.target())?.into())
 }
 
 /// Whether a run that has its slot is still to deploy a config: after a task that comes first, or a delay.

@@ -1,6 +1,6 @@
 //! What people say of sequences: whether one goes on that asks for it, and that one is to end.
 
-use crate::engine::records::{Needs, Records, Undecided};
+use crate::engine::records::{Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
@@ -147,7 +147,9 @@ pub fn rerun(transition: &mut Transition<'_>, of: &RunId, from_start: bool, by: 
     if repository.is_some_and(|repository| repository.down) {
         return Err(super::is_down(&of.repository).into());
     }
-    if let Some(open) = under_way(transition.records, &of)? {
+    let is_same =
+        |run: &SequenceRun| run.sequence() == of.sequence() && run.context == of.context && run.ended_at.is_none();
+    if let Some(open) = queue::open_run(transition.records, &of.service, is_same)? {
         let failure = Failure::stalled(format!("{} is under way already, as {}", open.whereabouts(), open.id));
         return Err(failure.hint(format!("`launchway why {service} -s {stage}` says what it waits for")).into());
     }
@@ -176,19 +178,6 @@ pub fn rerun(transition: &mut Transition<'_>, of: &RunId, from_start: bool, by: 
     let id = run.id.clone();
     transition.start(run)?;
     Ok(id)
-}
-
-/// The open run of the same sequence with the same context, if there is one.
-fn under_way(records: &Records, of: &SequenceRun) -> Result<Option<SequenceRun>, Undecided> {
-    let Some(slot) = records.slots.get(&of.service)? else { return Ok(None) };
-    let (mut needs, mut found) = (Needs::default(), None);
-    for id in slot.open() {
-        let run = needs.of(records.runs.get(id))?.flatten().and_then(Run::sequence);
-        let same = run.filter(|run| run.sequence() == of.sequence() && run.context == of.context);
-        found = found.or(same.filter(|run| run.ended_at.is_none()));
-    }
-    needs.none()?;
-    Ok(found.cloned())
 }
 
 /// Ends a run; says whether it had not ended.

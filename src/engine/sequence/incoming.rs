@@ -6,7 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
 
 use crate::engine::by_hand::no_stage;
-use crate::engine::records::{Lookup, Needs, Records, Undecided};
+use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
@@ -383,16 +383,8 @@ fn delivers(stage: &StagePlan, sequence: &Sequence) -> bool {
 
 /// Whether a service was delivered, or is being.
 fn was_delivered(records: &Records, service: &ServiceKey) -> Result<bool, Undecided> {
-    let Some(slot) = records.slots.get(service)? else { return Ok(false) };
-    let mut needs = Needs::default();
-    for id in slot.open() {
-        let run = needs.of(records.runs.get(id))?.flatten().and_then(Run::sequence);
-        if run.is_some_and(|run| run.delivery.is_some()) {
-            return Ok(true);
-        }
-    }
-    needs.none()?;
-    Ok(slot.last_delivery.is_some())
+    let was_delivered = records.slots.get(service)?.is_some_and(|slot| slot.last_delivery.is_some());
+    Ok(was_delivered || queue::open_run(records, service, |run| run.delivery.is_some())?.is_some())
 }
 
 fn was_told(records: &Records, repository: &RepositoryName, once: &str) -> Result<bool, Undecided> {

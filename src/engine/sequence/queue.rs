@@ -145,15 +145,27 @@ fn has_passed(records: &Records, run: &SequenceRun) -> Result<bool, Undecided> {
 /// Whether a run that finds nothing to do now has to take its turn all the same, because an open delivery is about to
 /// bring other content, or the same in another way.
 fn overtakes(records: &Records, newer: &SequenceRun) -> Result<bool, Undecided> {
-    let Some(slot) = records.slots.get(&newer.service)? else { return Ok(false) };
+    Ok(open_run(records, &newer.service, |run| brings_other(run, newer))?.is_some())
+}
+
+/// The first such run of those that have a service's slot or wait for it.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn open_run<'a>(
+    records: &'a Records,
+    service: &ServiceKey,
+    is_meant: impl Fn(&SequenceRun) -> bool,
+) -> Result<Option<&'a SequenceRun>, Undecided> {
+    let Some(slot) = records.slots.get(service)? else { return Ok(None) };
     for id in slot.open() {
         if let Some(Run::Sequence(run)) = records.runs.get(id)?
-            && brings_other(run, newer)
+            && is_meant(run)
         {
-            return Ok(true);
+            return Ok(Some(run));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// Whether what a delivery brings is not what a newer one does: what is done by hand is compared object by object.
