@@ -193,7 +193,7 @@ impl Environments {
             if !matches!(pod.phase, PodPhase::Ended { .. }) {
                 return Ok(false);
             }
-            self.runtime.remove_pod(&pod.id).await?;
+            self.runtime.remove_pod(&pod).await?;
         }
         Ok(self.runtime.services(namespace).await?.is_empty())
     }

@@ -12,7 +12,7 @@ use crate::engine::holds;
 use crate::error::{Class, Result};
 use crate::executor::drive::Driver;
 use crate::model::hold::{HoldScope, Release};
-use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
+use crate::model::pod::{ObservedPod, PodOwner, PodPhase};
 use crate::model::run::{Phase, Run};
 use crate::model::time::Timestamp;
 use crate::runtime::{ImageUse, Runtime};
@@ -116,12 +116,12 @@ impl Housekeeping {
 
     /// Pods of hooks and tasks that ended long ago, or whose run is gone. A run that is open may not have heard of the
     /// end yet.
-    async fn old_pods(&self, before: Timestamp) -> Result<Vec<PodId>> {
+    async fn old_pods(&self, before: Timestamp) -> Result<Vec<ObservedPod>> {
         let mut old = Vec::new();
         for namespace in self.runtime.namespaces().await? {
             for pod in self.runtime.observe(&namespace).await? {
                 if self.is_old(&pod, before).await? {
-                    old.push(pod.id);
+                    old.push(pod);
                 }
             }
         }

@@ -197,7 +197,7 @@ pub(super) async fn end_orphans(
 async fn end_all(runtime: &dyn Runtime, pods: impl Iterator<Item = &ObservedPod>) -> Result<()> {
     for pod in pods {
         runtime.stop_pod(&pod.id).await?;
-        runtime.remove_pod(&pod.id).await?;
+        runtime.remove_pod(pod).await?;
     }
     Ok(())
 }

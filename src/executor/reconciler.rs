@@ -468,7 +468,7 @@ impl Reconciler {
     /// The last pod of a deployment config that vanished is gone, and so is its record.
     async fn forget(&self, config: &ConfigKey, pods: &[ObservedPod]) -> Result<()> {
         for pod in pods {
-            self.runtime.remove_pod(&pod.id).await?;
+            self.runtime.remove_pod(pod).await?;
         }
         self.sharing().remove(config);
         self.driver.commit(&[Input::Forget(config.clone())]).await

@@ -55,8 +55,9 @@ pub trait Runtime: Send + Sync {
     /// Nothing happens if it is unknown or ended.
     async fn stop_pod(&self, pod: &PodId) -> Result<()>;
 
-    /// Forgets a pod that ended, with its logs. Nothing happens if it is unknown; one that still runs stays.
-    async fn remove_pod(&self, pod: &PodId) -> Result<()>;
+    /// Forgets a pod that ended, with its logs. Nothing happens if it is unknown; one that still runs stays, and so does
+    /// another that has its name by now.
+    async fn remove_pod(&self, pod: &ObservedPod) -> Result<()>;
 
     /// What a run-once pod that ended has written of how it went, if it was to and did.
     async fn result(&self, pod: &PodId) -> Result<Option<PodResult>>;

@@ -236,8 +236,10 @@ impl PretendedRuntime {
         }
         match left.iter().find(|other| other.runs()) {
             Some(other) => Err(Failure::waiting(format!("`{}` is ending", other.id))),
-            None if left.iter().any(|other| other.id == pod.id) => self.remove_pod(&pod.id).await,
-            None => Ok(()),
+            None => match left.iter().find(|other| other.id == pod.id) {
+                Some(namesake) => self.remove_pod(namesake).await,
+                None => Ok(()),
+            },
         }
     }
 
@@ -325,7 +327,7 @@ impl Runtime for PretendedRuntime {
         for pod in &choice.stop {
             self.stop_pod(pod).await?;
         }
-        for pod in &choice.remove {
+        for pod in pods.iter().filter(|pod| choice.remove.contains(&pod.id)) {
             self.remove_pod(pod).await?;
         }
         for number in &choice.start {
@@ -416,13 +418,15 @@ impl Runtime for PretendedRuntime {
         Ok(())
     }
 
-    async fn remove_pod(&self, pod: &PodId) -> Result<()> {
+    async fn remove_pod(&self, pod: &ObservedPod) -> Result<()> {
         let mut state = self.state();
-        if matches!(state.pods.get(pod), Some((_, seen)) if matches!(seen.phase, PodPhase::Ended { .. })) {
-            state.pods.remove(pod);
-            state.reads.remove(pod);
-            state.results.remove(pod);
-            state.lives.remove(pod);
+        let is_seen = |seen: &ObservedPod| seen.owner == pod.owner && seen.created_at == pod.created_at;
+        let ended = |seen: &ObservedPod| matches!(seen.phase, PodPhase::Ended { .. });
+        if state.pods.get(&pod.id).is_some_and(|(_, seen)| ended(seen) && is_seen(seen)) {
+            state.pods.remove(&pod.id);
+            state.reads.remove(&pod.id);
+            state.results.remove(&pod.id);
+            state.lives.remove(&pod.id);
         }
         Ok(())
     }

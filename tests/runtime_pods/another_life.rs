@@ -91,14 +91,17 @@ async fn a_command_of_an_earlier_run_with_the_same_name_is_no_answer() {
     assert_eq!(world.ended(&asked_at(1)).await, PodOutcome::Succeeded);
     world.start(&asked_at(1)).await;
     std::fs::remove_file(&go).unwrap();
-    world.runtime().remove_pod(&asked_at(1).id).await.unwrap();
+    world.forget(&asked_at(1)).await;
     world.start(&asked_at(1)).await;
     crate::world::eventually("the second run", || read(&runs) == "run\n".repeat(2));
     let failure = world.runtime().start_pod(&asked_at(2), &BTreeMap::new()).await.unwrap_err();
     assert_eq!(failure.class(), Class::Waiting, "{failure}");
     assert!(matches!(world.ended(&asked_at(1)).await, PodOutcome::Failed { .. }), "it was ended");
+    let earlier = world.observe(&asked_at(1)).await.unwrap();
     std::fs::write(&go, "").unwrap();
     world.start(&asked_at(2)).await;
     assert_eq!(world.ended(&asked_at(2)).await, PodOutcome::Succeeded);
     assert_eq!(read(&runs), "run\n".repeat(3));
+    world.runtime().remove_pod(&earlier).await.unwrap();
+    assert!(world.observe(&asked_at(2)).await.is_some(), "whoever still means the earlier one does not forget it");
 }

@@ -120,7 +120,7 @@ async fn volumes_are_where_the_mounts_say_and_their_paths_are_told() {
     let first = runs_once(spec.clone());
     assert_eq!(output(&world, &first).await, "shade blue\n440\nbluepw-5\nx\n/etc/passwd\nrun\npw-5");
     assert!(!Path::new("/not-there").exists() && !Path::new("/etc/not-there").exists());
-    world.runtime().remove_pod(&first.id).await.unwrap();
+    world.forget(&first).await;
     let second = runs_once(spec);
     assert_eq!(output(&world, &second).await, "shade blue\n440\nbluepw-5\nx\n/etc/passwd\nrun\nrun\npw-5");
 }

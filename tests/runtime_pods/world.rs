@@ -198,6 +198,13 @@ impl World {
         pods.into_iter().find(|observed| observed.id == pod.id)
     }
 
+    /// Forgets a pod if it has ended.
+    pub(crate) async fn forget(&self, pod: &Pod) {
+        if let Some(observed) = self.observe(pod).await {
+            self.runtime().remove_pod(&observed).await.unwrap();
+        }
+    }
+
     pub(crate) async fn until(&self, pod: &Pod, what: &str, test: impl Fn(&ObservedPod) -> bool) -> ObservedPod {
         let since = Instant::now();
         loop {

@@ -298,12 +298,18 @@ impl Inner {
 
     /// Forgets a pod that ended.
     pub(super) fn remove(&self, id: &PodId) -> Result<()> {
+        self.remove_if(id, |_| true)
+    }
+
+    /// Forgets a pod that ended, if it is the one that is meant: a name may be another pod's by now.
+    fn remove_if(&self, id: &PodId, is_meant: impl Fn(&Entry) -> bool) -> Result<()> {
         self.refresh(id);
         let leave = |leaves: bool| {
             let mut table = self.table();
             let left = table.change(id, |entry| {
-                entry.leaves = leaves && entry.ended();
-                entry.ended().then(|| (entry.dir.clone(), entry.created_at))
+                let goes = entry.ended() && is_meant(entry);
+                entry.leaves = leaves && goes;
+                goes.then(|| (entry.dir.clone(), entry.created_at))
             });
             left.flatten()
         };
@@ -394,9 +400,10 @@ impl Runtime for LocalRuntime {
         self.blocking(move |inner| inner.stop(&pod)).await
     }
 
-    async fn remove_pod(&self, pod: &PodId) -> Result<()> {
-        let pod = pod.clone();
-        self.blocking(move |inner| inner.remove(&pod)).await
+    async fn remove_pod(&self, pod: &ObservedPod) -> Result<()> {
+        let (id, owner, created_at) = (pod.id.clone(), pod.owner.clone(), pod.created_at);
+        let is_seen = move |entry: &Entry| entry.owner == owner && entry.created_at == created_at;
+        self.blocking(move |inner| inner.remove_if(&id, is_seen)).await
     }
 
     async fn result(&self, pod: &PodId) -> Result<Option<PodResult>> {

@@ -199,8 +199,8 @@ pub(super) async fn end_one_more(runtime: &PretendedRuntime, set: &ReplicaSet) -
 pub(super) async fn forget_ended(runtime: &PretendedRuntime, pod: &Pod) -> Result<()> {
     let pods = runtime.observe(&pod.id.namespace).await?;
     let has_ended = |it: &ObservedPod| it.id == pod.id && matches!(it.phase, PodPhase::Ended { .. });
-    match pods.iter().any(has_ended) {
-        true => runtime.remove_pod(&pod.id).await,
-        false => Ok(()),
+    match pods.iter().find(|it| has_ended(it)) {
+        Some(ended) => runtime.remove_pod(ended).await,
+        None => Ok(()),
     }
 }

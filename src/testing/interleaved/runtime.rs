@@ -63,7 +63,7 @@ impl Runtime for SharedRuntime {
         }
     }
 
-    async fn remove_pod(&self, pod: &PodId) -> Result<()> {
+    async fn remove_pod(&self, pod: &ObservedPod) -> Result<()> {
         turn().await;
         self.0.remove_pod(pod).await
     }

@@ -714,6 +714,23 @@ pub(crate) const CURED: &[Cured] = &[
             push",
     },
     Cured {
+        invariant: Invariant::EveryRunEnds,
+        because: "the hook of a config that comes back goes for the earlier one of its name, which had ended",
+        story: "
+            order 32
+            shipyard dev production
+            declare many11 image=a
+            declare web pre=Retry
+            push
+            pass 1s
+            remove web
+            push
+            settle
+            prune 0
+            declare web pre=Abort
+            push",
+    },
+    Cured {
         invariant: Invariant::PlanIsEmpty,
         because: "a head is planned while what was rolled back to before its hold was lifted is still on its way",
         story: "

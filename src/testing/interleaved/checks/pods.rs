@@ -7,6 +7,7 @@ use crate::model::deployment_config::StrategyKind;
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, StageName};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::state::{ConfigState, RepositoryState};
+use crate::model::time::Timestamp;
 use crate::model::wanted::Pace;
 use crate::simulation::runtime::{Deed, PretendedRuntime};
 use crate::store::Store;
@@ -30,7 +31,7 @@ pub(super) struct Pods {
     /// been decided on the ones before.
     promised: BTreeMap<ConfigKey, [u32; PROMISES]>,
     /// Hooks and tasks that were started: each try has a pod of its own.
-    run_once: BTreeSet<PodId>,
+    run_once: BTreeSet<(PodId, Timestamp)>,
     /// The deployment configs of which the store knows what serves, or that nothing should.
     taken_up: BTreeSet<ConfigKey>,
 }
@@ -111,10 +112,14 @@ impl Pods {
     /// What a hook or a task does is done once: nothing starts its pod a second time.
     fn once(&mut self, deeds: &[Deed], pods: &[ObservedPod]) -> Result<(), Violation> {
         let started = deeds.iter().filter_map(|deed| if let Deed::Started(pod) = deed { Some(pod) } else { None });
-        let is_run_once =
-            |pod: &&PodId| pods.iter().any(|seen| seen.id == **pod && matches!(seen.owner, PodOwner::Run { .. }));
-        for pod in started.filter(is_run_once) {
-            if !self.run_once.insert(pod.clone()) {
+        let asked_at = |pod: &PodId| match &pods.iter().find(|seen| seen.id == *pod)?.owner {
+            PodOwner::Run { since, .. } => Some(*since),
+            PodOwner::Version { .. } | PodOwner::Unknown => None,
+        };
+        for pod in started {
+            // A config that comes back after all of it was forgotten has runs of the same names.
+            let Some(since) = asked_at(pod) else { continue };
+            if !self.run_once.insert((pod.clone(), since)) {
                 return Err(Violation::new(Invariant::RunsOnce, format!("{pod} is started a second time")));
             }
         }
