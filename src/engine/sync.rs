@@ -31,6 +31,7 @@ use crate::plan::summary::summary;
 mod already_there;
 mod held;
 mod moved;
+mod needless;
 pub mod refused;
 mod stopped;
 
@@ -107,6 +108,7 @@ pub fn decide(
             names::take(transition.records, &state, &watched.name, &project)?;
             take_up_passed(transition, &project, applied)?;
             moved::keep_out(transition, &project, &plan, applied)?;
+            needless::end(transition, &plan, applied);
             already_there::pass(transition, &project, &plan)?;
             held::settle(transition, &state, &project, &head.lifted)?;
             stopped::tell(transition, &plan)?;
@@ -406,6 +408,7 @@ fn judge(
             let mut about = plan.services();
             about.extend(moved::services(project, applied));
             about.extend(applied.values().flat_map(|seen| &seen.under_way).filter(|it| it.1.leads_out).map(|it| it.0));
+            about.extend(needless::services(&plan, applied));
             transition.records.count_on(|service| about.contains(service));
             Ok(Ok((project.clone(), plan)))
         }

@@ -14,7 +14,7 @@ use crate::model::shipyard::Sequence;
 use crate::model::slot::PassedKey;
 use crate::model::state::ConfigState;
 use crate::model::transaction::ObjectPlace;
-use crate::plan::build::{Applied, delivery_sequences, differing};
+use crate::plan::build::{Applied, content_of, delivery_sequences, differing};
 use crate::plan::config_change::foresee;
 use crate::plan::images::{self, Recorded};
 use crate::plan::passed::{self, Asked};
@@ -47,7 +47,17 @@ pub async fn surroundings(
     release: &Release,
     records: &mut Records,
 ) -> Result<Surroundings> {
-    read(store, project, release, records, |_, _| true).await
+    let overtaken = |project: &Project, run: &SequenceRun, holds: &[Hold]| is_overtaken(project, run, holds);
+    read(store, project, release, records, overtaken).await
+}
+
+/// Whether a delivery stands in a queue, where a hold keeps it, and brings something else than what the project declares by
+/// now: it cannot begin before the hold is released, and the project is planned again then.
+fn is_overtaken(project: &Project, run: &SequenceRun, holds: &[Hold]) -> bool {
+    let holds_it = |hold: &Hold| hold.scope.context.is_none() && run.is_held_by(hold);
+    let declared = project.stage(&run.service.stage).map(|stage| content_of(stage, &run.service.service));
+    let brings_other = run.planned_content().is_some_and(|brought| declared.is_some_and(|it| it != *brought));
+    run.state == SequenceState::Queued && holds.iter().any(holds_it) && brings_other
 }
 
 /// The same for people who ask what is still to be done: what a hold keeps from starting is not under way.
@@ -55,19 +65,19 @@ pub async fn surroundings(
 /// # Errors
 /// If the store cannot be read.
 pub async fn shown(store: &dyn ReadStore, project: &Arc<Project>) -> Result<Surroundings> {
-    let comes = |run: &SequenceRun, holds: &[Hold]| {
-        run.state != SequenceState::Queued || !holds.iter().any(|hold| run.is_held_by(hold))
+    let is_held = |_: &Project, run: &SequenceRun, holds: &[Hold]| {
+        run.state == SequenceState::Queued && holds.iter().any(|hold| run.is_held_by(hold))
     };
-    read(store, project, &Release::default(), &mut Records::default(), comes).await
+    read(store, project, &Release::default(), &mut Records::default(), is_held).await
 }
 
-/// Of the open deliveries, only those that `counts` says are under way.
+/// Open deliveries of which `is_held` says so are kept from beginning, and not under way.
 async fn read(
     store: &dyn ReadStore,
     project: &Arc<Project>,
     release: &Release,
     records: &mut Records,
-    counts: impl Fn(&SequenceRun, &[Hold]) -> bool,
+    is_held: impl Fn(&Project, &SequenceRun, &[Hold]) -> bool,
 ) -> Result<Surroundings> {
     let stored = store.holds_of(&project.name).await?;
     let holds = stored.as_ref().map_or_else(|| ProjectHolds::none(project.name.clone()), |stored| stored.value.clone());
@@ -76,9 +86,13 @@ async fn read(
     let recorded = recorded_images(store, project, records).await?;
     let project = images::follow(project, &recorded);
     let (project, lifted) = gate::lift(&project, &holds.lifted);
-    let mut deliveries = open_deliveries(store, &project.name, records).await?;
-    deliveries.retain(|run| counts(run, &holds.holds));
-    let mut stages = applied(store, &project, deliveries, records).await?;
+    let open = open_deliveries(store, &project.name, records).await?;
+    let (held, coming): (Vec<_>, Vec<_>) = open.into_iter().partition(|run| is_held(&project, run, &holds.holds));
+    let mut stages = applied(store, &project, coming, records).await?;
+
+    for run in held {
+        stages.entry(run.service.stage).or_default().held.entry(run.service.service).or_default().push(run.id);
+    }
     for (name, seen) in &mut stages {
         let covers = |hold: &&Hold| hold.scope.stage.as_ref().is_none_or(|held| held == name);
         seen.holds = holds.holds.iter().filter(covers).cloned().collect();

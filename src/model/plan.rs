@@ -415,6 +415,13 @@ impl StagePlan {
     pub fn service(&self, name: &ServiceName) -> Option<&ServicePlan> {
         self.services.iter().find(|service| &service.service == name)
     }
+
+    /// Whether nothing is left to be done about a service, and nothing under way does it.
+    pub fn leaves_alone(&self, service: &ServiceName) -> bool {
+        let asks_for_nothing =
+            |part: &ServicePlan| !part.goes_on() && part.changes.iter().all(|it| it.cause.is_empty());
+        self.service(service).is_none_or(asks_for_nothing) && !self.carried.contains_key(service)
+    }
 }
 
 impl ServicePlan {

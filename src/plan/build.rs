@@ -8,7 +8,9 @@ use itertools::{EitherOrBoth, Itertools as _};
 
 use crate::manifest::digest::{self, hex};
 use crate::model::hold::Hold;
-use crate::model::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
+use crate::model::ids::{
+    CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceName, StageName,
+};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Carried, Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::{Procedures, Project, StageContent, StageObjects};
@@ -47,6 +49,8 @@ pub struct Applied {
     pub objects: BTreeMap<ObjectKey, ObjectState>,
     /// What open deliveries bring here, by service: the one that has the last word.
     pub under_way: BTreeMap<ServiceName, UnderWay>,
+    /// The open deliveries that are no part of that, by service, because a hold keeps them from beginning.
+    pub held: BTreeMap<ServiceName, Vec<RunId>>,
     /// The holds that cover services here.
     pub holds: Vec<Hold>,
     /// Services that have neither passed here with what they declare nor ended otherwise, and why: only asked for where

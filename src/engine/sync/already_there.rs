@@ -40,10 +40,8 @@ fn passes(
     let (Some(before), Some(declared)) = (plan.stage(&previous.stage), project.stage(&previous.stage)) else {
         return Ok(None);
     };
-    let asks_for_nothing = |part: &ServicePlan| !part.goes_on() && part.changes.iter().all(|it| it.cause.is_empty());
-    let is_left_alone = before.service(service).is_none_or(asks_for_nothing) && !before.carried.contains_key(service);
     let only_deploys = before.sequence.as_ref().is_some_and(|sequence| deploys(sequence).is_some());
-    if !is_left_alone || !only_deploys {
+    if !before.leaves_alone(service) || !only_deploys {
         return Ok(None);
     }
     let content = previous.content.clone();
