@@ -57,7 +57,7 @@ fn is_overtaken(project: &Project, run: &SequenceRun, holds: &[Hold]) -> bool {
     let holds_it = |hold: &Hold| hold.scope.context.is_none() && run.is_held_by(hold);
     let declared = project.stage(&run.service.stage).map(|stage| content_of(stage, &run.service.service));
     let brings_other = run.planned_content().is_some_and(|brought| declared.is_some_and(|it| it != *brought));
-    run.state == SequenceState::Queued && holds.iter().any(holds_it) && brings_other
+    run.state == SequenceState::Queued && !run.has_its_turn() && holds.iter().any(holds_it) && brings_other
 }
 
 /// The same for people who ask what is still to be done: what a hold keeps from starting is not under way.

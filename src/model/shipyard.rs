@@ -54,6 +54,20 @@ pub struct Sequence {
     /// How long all of it may take once it has begun, in milliseconds; launchway's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Which of its runs have their turn that wait for the same slot; launchway's own. If it is not said, the newest delivery of
+    /// what is declared, and all of what executors do, as in Keptn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueuePolicy>,
+}
+
+/// Which of the runs that wait for a slot have their turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueuePolicy {
+    /// The newest: older ones end as superseded before they have begun.
+    Newest,
+    /// All, one after another, each to its end.
+    All,
 }
 
 /// One entry of `triggeredOn`.
@@ -109,6 +123,17 @@ pub enum Condition {
     OnFailure,
     /// Whatever became of those before it.
     Always,
+}
+
+impl QueuePolicy {
+    /// All of them, as they are written.
+    pub const WORDS: [&'static str; 2] = ["newest", "all"];
+
+    /// The policy of that word.
+    pub fn named(word: &str) -> Option<Self> {
+        let all = [Self::Newest, Self::All];
+        all.into_iter().zip(Self::WORDS).find(|(_, known)| *known == word).map(|(policy, _)| policy)
+    }
 }
 
 impl Condition {

@@ -39,7 +39,7 @@ pub fn same_tasks(one: &Definitions, other: &Definitions) -> bool {
 /// Whether two deliver alike.
 pub fn same_procedure(one: &Procedure, other: &Procedure) -> bool {
     let alike = |(one, other): (&TaskDefinition, &TaskDefinition)| placeless(one) == placeless(other);
-    one.sequence == other.sequence
+    unqueued(&one.sequence) == unqueued(&other.sequence)
         && one.tasks.keys().eq(other.tasks.keys())
         && one.by_properties.keys().eq(other.by_properties.keys())
         && one.tasks.values().zip(other.tasks.values()).all(alike)
@@ -61,6 +61,11 @@ pub fn sequence_for(content: &Digest, sequence: &Sequence) -> Sequence {
     sequence
 }
 
+/// In which order deliveries have their turn says nothing about what they do.
+fn unqueued(sequence: &Sequence) -> Sequence {
+    Sequence { queue: None, ..sequence.clone() }
+}
+
 /// Where a task is declared says nothing about how it runs.
 fn placeless(task: &TaskDefinition) -> TaskDefinition {
     TaskDefinition { location: Location::default(), ..task.clone() }
@@ -75,6 +80,7 @@ fn codeless(task: &TaskDefinition) -> TaskDefinition {
 
 fn of(procedure: &Procedure, shown: fn(&TaskDefinition) -> TaskDefinition) -> Digest {
     let Procedure { sequence, tasks, by_properties } = procedure;
+    let sequence = unqueued(sequence);
     let tasks: BTreeMap<&String, TaskDefinition> = tasks.iter().map(|(name, task)| (name, shown(task))).collect();
     let others: BTreeMap<usize, TaskDefinition> = by_properties.iter().map(|(at, task)| (*at, shown(task))).collect();
     let text = match others.is_empty() {
@@ -88,7 +94,7 @@ fn of(procedure: &Procedure, shown: fn(&TaskDefinition) -> TaskDefinition) -> Di
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::shipyard::Shipyard;
+    use crate::model::shipyard::{QueuePolicy, Shipyard};
 
     fn tested(image: &str, retries: u32, line: u32) -> Procedure {
         let task = TaskDefinition {
@@ -111,6 +117,9 @@ mod tests {
         let archive = |digest: char| tested(&format!("https://me@x.example/a@sha256:{digest}"), 0, 1);
         assert_ne!(passed_procedure(&archive('1')), passed_procedure(&archive('2')), "its file says another one");
         let before = tested("git:tests@1", 0, 1);
+        let mut queued = before.clone();
+        queued.sequence.queue = Some(QueuePolicy::All);
+        assert_eq!((procedure(&before), same_procedure(&before, &queued)), (procedure(&queued), true));
         for (after, again_if_failed, again_if_passed) in [
             (tested("git:tests@1", 0, 9), false, false),
             (tested("git:tests@2", 0, 1), true, false),

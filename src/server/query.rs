@@ -20,7 +20,7 @@ use std::sync::Arc;
 use super::problem::{Answer, Problem};
 use super::view::{
     ConfigView, Explanation, HistoryRow, List, PlanView, PodView, RepositoryView, RevisionView, RunDetail, RunView,
-    ServiceView, WebhookCallView, explain,
+    ServiceView, WebhookCallView, at_rest, explain,
 };
 use crate::control::commands::Refusal;
 use crate::control::renderings::{Renderings, Told};
@@ -328,10 +328,12 @@ impl Query {
     pub async fn why(&self, service: &ServiceKey) -> Answer<Explanation> {
         let facts = self.facts(service).await?;
         let is_known = !facts.configs.is_empty() || !facts.slot.is_empty() || facts.planned.is_some();
-        if !is_known {
-            return Err(Problem::not_found(format!("nothing is known about service `{service}`")));
+        if is_known {
+            return Ok(explain(service, &facts));
         }
-        Ok(explain(service, &facts))
+        let last = self.last_sequence(service).await?;
+        let unknown = || Problem::not_found(format!("nothing is known about service `{service}`"));
+        last.as_ref().map(|last| at_rest(service, last)).ok_or_else(unknown)
     }
 
     /// The runtime.

@@ -276,6 +276,12 @@ fn what_is_under_way_is_aborted_and_frees_its_slot() {
     let output: Output = shop.world.run(&["approve", "cart", "-s", "dev"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(complaint(&output).contains("nothing of shop/dev/cart waits for approval"), "{}", complaint(&output));
+    let told = || shop.world.tell(&["why", "cart", "-s", "dev"]);
+    eventually("what ended last is told", || told().contains("nothing is under way; rollback of"));
+    shop.world.tell(&["rerun", "cart", "-s", "dev", "--sequence", "delivery"]);
+    assert_eq!(shop.offered("deployment")["data"]["a"], json!({"b": "c", "c": true}));
+    let unknown = complaint(&shop.world.run(&["why", "carts", "-s", "dev"]));
+    assert!(unknown.contains("nothing is known about service `shop/dev/carts`"), "{unknown}");
 }
 
 #[test]

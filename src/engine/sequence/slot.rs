@@ -2,6 +2,7 @@
 //!
 //! Decided by level on all open runs of the slot, whenever one of them moved: nobody has to be woken.
 
+use std::borrow::Cow;
 use std::iter;
 
 use itertools::Itertools;
@@ -12,7 +13,7 @@ use crate::model::ids::RunId;
 use crate::model::outcome::Outcome;
 use crate::model::plan::Change;
 use crate::model::run::{SequenceRun, SequenceState};
-use crate::model::shipyard::{DEPLOYMENT_TASK, ROLLBACK_TASK};
+use crate::model::shipyard::{DEPLOYMENT_TASK, QueuePolicy, ROLLBACK_TASK};
 use crate::model::slot::{Delivered, SlotState};
 use crate::model::time::Timestamp;
 use crate::plan::{passed_procedure, procedure};
@@ -83,7 +84,7 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     let (queued, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) = runs.into_iter().partition(|run| is_waiting(run));
     let Queue { superseded, paused, next, later } = Queue::of(&queued, holds);
     let mut told: Vec<(RunId, Event)> =
-        superseded.into_iter().map(|(run, newer)| (run.id.clone(), superseded_by(name(newer)))).collect();
+        superseded.into_iter().map(|(run, newer)| (run.id.clone(), superseded_by(&name(newer)))).collect();
     told.extend(paused.into_iter().filter_map(|(run, hold)| waiting(run, hold.reason.clone())));
     let Some(next) = next else { return told };
     let comes_first = match next.is_rollback {
@@ -96,14 +97,14 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
         (None, None) => {
             // What waits for a person would come back to what a newer one has replaced.
             let newer = |run: &SequenceRun| iter::once(&next).chain(&later).copied().find(|newer| replaces(newer, run));
-            let replaced = yielded.iter().filter_map(|run| Some((run.id.clone(), superseded_by(name(newer(run)?)))));
+            let replaced = yielded.iter().filter_map(|run| Some((run.id.clone(), superseded_by(&name(newer(run)?)))));
             told.extend(replaced);
             told.push((next.id.clone(), Event::Admitted));
         }
         (None, Some(active)) => {
             // What is next may wait its turn while what comes after it replaces what is being deployed.
             let newer = iter::once(&next).chain(&later).find(|newer| gives_way(active, newer));
-            told.extend(newer.map(|newer| (active.id.clone(), superseded_by(name(newer)))));
+            told.extend(newer.map(|newer| (active.id.clone(), superseded_by(&name(newer)))));
             let reason = format!("waits for {} of {} to end", active.sequence(), active.commit.short());
             told.extend(waiting(next, reason));
         }
@@ -151,7 +152,7 @@ impl<'a> Queue<'a> {
         for (place, run) in oldest_first.iter().copied().enumerate() {
             let mut newer = oldest_first[place + 1..].iter().copied().rev();
             let is_replaced_by =
-                |newer: &&SequenceRun| Priority::of(newer) == Priority::of(run) && replaces(newer, run);
+                |newer: &&SequenceRun| Priority::of(newer) == Priority::of(run) && replaces_queued(newer, run);
             match (newer.find(is_replaced_by), pausing(run)) {
                 (Some(newer), _) => superseded.push((run, newer)),
                 (None, Some(hold)) => paused.push((run, hold)), // no hold is a rollback's
@@ -172,7 +173,7 @@ fn gives_way(run: &SequenceRun, next: &SequenceRun) -> bool {
         SequenceState::Running { task } => {
             let deploys = run.tasks.get(task).is_some_and(|task| task.name == DEPLOYMENT_TASK);
             let deploys = deploys && !repeats(next, run) && !lets_go_on(next, run);
-            next.is_rollback || ((deploys || corrects(next, run)) && replaces(next, run))
+            next.is_rollback || ((deploys || corrects(next, run)) && !run.has_its_turn() && replaces(next, run))
         }
         SequenceState::Queued
         | SequenceState::Returning { .. }
@@ -233,15 +234,26 @@ fn replaces(next: &SequenceRun, run: &SequenceRun) -> bool {
     next.delivery.is_some() && (is_newer_revision || (passes_it && run.changes().iter().all(brings)))
 }
 
+/// Whether a run that waits for its turn ends for a newer one that does, as its sequence says.
+fn replaces_queued(next: &SequenceRun, run: &SequenceRun) -> bool {
+    let is_newest = run.procedure.sequence.queue == Some(QueuePolicy::Newest) && run.state == SequenceState::Queued;
+    let repeats = || run.delivery.is_none() && next.delivery.is_none() && run.sequence() == next.sequence();
+    (is_newest && repeats()) || (!run.has_its_turn() && replaces(next, run))
+}
+
 /// What to tell a run that ends for something newer.
 pub fn superseded_by(newer: &str) -> Event {
     Event::Cancel { outcome: Outcome::SUPERSEDED, reason: format!("superseded by {newer}") }
 }
 
 /// What a run is called when others end for it.
-fn name(run: &SequenceRun) -> &str {
+fn name(run: &SequenceRun) -> Cow<'_, str> {
     let is_of_a_revision = run.plan.is_some() && !run.is_rollback;
-    if is_of_a_revision { run.commit.short() } else { &run.cause }
+    match run.delivery {
+        None => format!("a newer {}", run.sequence()).into(),
+        Some(_) if is_of_a_revision => run.commit.short().into(),
+        Some(_) => (&run.cause).into(),
+    }
 }
 
 fn waiting(run: &SequenceRun, reason: String) -> Option<(RunId, Event)> {

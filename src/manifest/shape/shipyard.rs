@@ -2,7 +2,7 @@
 
 use super::core::{API_VERSION, KIND};
 use super::{Field, Shape, Type, flag, list, object, small_count, text, text_map, texts, word};
-use crate::model::shipyard::{Condition, Operator};
+use crate::model::shipyard::{Condition, Operator, QueuePolicy};
 
 pub(crate) const SHIPYARD: Shape = Shape {
     fields: &[
@@ -28,6 +28,8 @@ const SEQUENCE: Shape = Shape {
         list("triggeredOn", &Type::Object(&TRIGGER)).doc("Which events start it."),
         list("tasks", &Type::Object(&TASK)).doc("Run one after another."),
         text("timeout").doc("launchway's own: how long all of it may take, such as `1h`."),
+        word("queue", &QueuePolicy::WORDS)
+            .doc("launchway's own: which of its runs have their turn that wait for the same service."),
     ],
 };
 const TRIGGER: Shape = Shape {

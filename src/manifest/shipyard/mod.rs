@@ -18,7 +18,8 @@ use crate::model::duration;
 use crate::model::evaluation::are_declared;
 use crate::model::ids::StageName;
 use crate::model::shipyard::{
-    Condition, DEPLOYMENT_TASK, DeploymentStrategy, EVALUATION_TASK, Sequence, SequenceTrigger, Shipyard, Stage, Task,
+    Condition, DEPLOYMENT_TASK, DeploymentStrategy, EVALUATION_TASK, QueuePolicy, Sequence, SequenceTrigger, Shipyard,
+    Stage, Task,
 };
 
 /// What is read, with the group before the version or without it.
@@ -184,7 +185,8 @@ fn sequence(value: &Value, at: &str, findings: &mut Findings<'_>) -> Sequence {
     let tasks =
         items(value, "/tasks").map(|(index, value)| task(value, &format!("{at}/tasks/{index}"), findings)).collect();
     let timeout_ms = limit(value, at, "timeout", findings);
-    Sequence { name: text_at(value, "/name").to_owned(), triggered_on, tasks, timeout_ms }
+    let queue = QueuePolicy::named(text_at(value, "/queue"));
+    Sequence { name: text_at(value, "/name").to_owned(), triggered_on, tasks, timeout_ms, queue }
 }
 
 fn trigger(value: &Value, at: &str, findings: &mut Findings<'_>) -> SequenceTrigger {

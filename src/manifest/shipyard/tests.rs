@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::manifest::yaml;
-use crate::model::shipyard::{Operator, Requirement};
+use crate::model::shipyard::{Operator, QueuePolicy, Requirement};
 
 fn read_text(text: &str) -> (Option<Shipyard>, Vec<String>) {
     let reading = yaml::read(text.as_bytes());
@@ -206,6 +206,7 @@ fn what_keptns_format_lacks_is_read() {
     sequences:
     - name: s
       timeout: 1h
+      queue: all
       triggeredOn:
       - event: problem.open
         selector:
@@ -232,7 +233,7 @@ fn what_keptns_format_lacks_is_read() {
         requirement("problem.state", Operator::NotIn, &["closed", "muted"]),
     ];
     assert_eq!(sequence.triggered_on[0].selector.requirements(), asked);
-    assert_eq!(sequence.timeout_ms, Some(3_600_000));
+    assert_eq!((sequence.timeout_ms, sequence.queue), (Some(3_600_000), Some(QueuePolicy::All)));
     let first = Task {
         timeout_ms: Some(1_800_000),
         start_timeout_ms: Some(90_000),

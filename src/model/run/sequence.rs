@@ -15,6 +15,7 @@ use crate::model::outcome::Outcome;
 use crate::model::plan::Change;
 use crate::model::project::Procedure;
 use crate::model::rollback::RollbackGroup;
+use crate::model::shipyard::QueuePolicy;
 use crate::model::time::Timestamp;
 
 /// A sequence of a stage, run for one service on one revision.
@@ -230,6 +231,11 @@ impl SequenceRun {
     /// Whether a hold pauses it, with all that has its context.
     pub fn is_paused_by(&self, hold: &Hold) -> bool {
         hold.scope.context.is_some() && self.is_held_by(hold)
+    }
+
+    /// Whether its sequence says that it goes to its end, whatever comes after it.
+    pub fn has_its_turn(&self) -> bool {
+        self.procedure.sequence.queue == Some(QueuePolicy::All)
     }
 
     /// What a revision brings by it: the content; nothing, if it brings nothing or a person asked for it.

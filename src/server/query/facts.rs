@@ -8,12 +8,12 @@ use crate::model::ids::{Digest, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{ServicePlan, StageStart};
 use crate::model::pod::ObservedPod;
-use crate::model::run::Run;
+use crate::model::run::{Run, SequenceRun};
 use crate::model::slot::SlotState;
 use crate::model::state::{ConfigState, RevisionState};
 use crate::model::transaction::ObjectPlace;
 use crate::server::view::Facts;
-use crate::store::OutboxRow;
+use crate::store::{OutboxRow, RunFilter};
 
 impl Query {
     /// Everything that explains what a service waits for.
@@ -70,6 +70,15 @@ impl Query {
             hindrances,
             not_listening,
         })
+    }
+
+    /// The newest sequence run of a service in a stage.
+    pub(super) async fn last_sequence(&self, of: &ServiceKey) -> Result<Option<SequenceRun>> {
+        let ServiceKey { project, stage, service } = of.clone();
+        let (project, stage, service, sequences) = (Some(project), Some(stage), Some(service.to_string()), Some(true));
+        let filter = RunFilter { project, stage, service, sequences, limit: 1, ..RunFilter::default() };
+        let found = self.store.runs(&filter).await?.found;
+        Ok(found.first().and_then(|run| run.value.sequence()).cloned())
     }
 
     /// What keeps `Service` objects from listening that lead to the pods of a service or are delivered with it.

@@ -12,6 +12,7 @@ use crate::engine::by_hand::ends_it;
 use crate::model::hold::Hold;
 use crate::model::ids::{Digest, ServiceKey, StageName};
 use crate::model::object::{Kind, ObjectKey};
+use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision, ServicePlan, StageStart};
 use crate::model::pod::{ObservedPod, PodPhase};
 use crate::model::proposal::{Proposal, ProposalState};
@@ -88,6 +89,19 @@ impl Reason {
         self.hint = Some(hint.into());
         self
     }
+}
+
+/// Says how what executors did for a service has ended: nothing is declared of it, so that there is nothing to compare.
+pub fn at_rest(service: &ServiceKey, last: &SequenceRun) -> Explanation {
+    let how = last.outcome.map_or_else(String::new, |outcome| format!(" ended: {}", outcome.word()));
+    let why = if last.message.is_empty() { String::new() } else { format!(", {}", last.message) };
+    let ended =
+        Reason::new("run", format!("nothing is under way; {} of {}{how}{why}", last.sequence(), last.commit.short()));
+    let ServiceKey { stage, service: name, .. } = service;
+    let has_passed = last.outcome.is_some_and(Outcome::passes);
+    let ended =
+        if has_passed { ended } else { ended.hint(format!("`launchway rerun {name} -s {stage}` runs it again")) };
+    Explanation { service: service.to_string(), waiting: false, reasons: vec![ended] }
 }
 
 /// Says what a service waits for.

@@ -257,7 +257,9 @@ impl LatestEvent {
 /// Where a context is, by what has not ended of it, or else by what ended last.
 fn state(runs: &[&SequenceRun]) -> ContextState {
     let open = runs.iter().filter(|run| run.ended_at.is_none());
-    if open.clone().any(|run| run.paused.is_some()) {
+    // One that is being ended waits for who is at its task, and not to be resumed.
+    let is_paused = |run: &&SequenceRun| run.paused.is_some() && !matches!(run.state, SequenceState::Ending { .. });
+    if open.clone().any(is_paused) {
         return ContextState::Paused;
     }
     let (mut queued, mut waits, mut asks) = (false, false, false);
@@ -378,6 +380,7 @@ impl StageOfProject {
 mod tests {
     use super::*;
     use crate::engine::fixtures::delivery;
+    use crate::model::outcome::Outcome;
 
     #[test]
     fn contexts_that_began_in_the_same_millisecond_stand_in_the_order_in_which_they_came() {
@@ -385,5 +388,13 @@ mod tests {
         let views = SequenceView::of_runs(&[run("s3", "a"), run("s2", "c"), run("s1", "b")]);
         let contexts: Vec<&str> = views.iter().map(|view| view.shkeptncontext.as_str()).collect();
         assert_eq!(contexts, ["a", "c", "b"], "newest first");
+    }
+
+    #[test]
+    fn what_is_paused_waits_to_be_resumed_unless_it_is_being_ended() {
+        let paused = SequenceRun { paused: Some("ann".into()), ..delivery("s1", "a") };
+        let ends = SequenceState::Ending { task: 0, outcome: Outcome::ABORTED };
+        let ending = SequenceRun { state: ends, ..paused.clone() };
+        assert_eq!((state(&[&paused]), state(&[&ending])), (ContextState::Paused, ContextState::Started));
     }
 }

@@ -30,7 +30,7 @@ pub use config_detail::{ConfigDetail, PodCounts, Referred, RunsWithView, Version
 pub use deployer::{ControllerPods, DeployerView, PreviousView, VersionPods};
 pub use deployment::{CauseView, ConfigView, DetailsView, HistoryRow, ImageFromView, ImageTriggerView, ScalingView};
 pub use event::EventView;
-pub use explanation::{Explanation, Facts, Reason, explain};
+pub use explanation::{Explanation, Facts, Reason, at_rest, explain};
 pub use hook::{HookView, TagView};
 pub use image_stream::ImageTagView;
 pub use keptn::{

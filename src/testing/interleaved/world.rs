@@ -40,6 +40,8 @@ const REPOSITORY: &str = "one";
 const TURNS: u64 = 400_000;
 /// How often everything that hangs is ended and time passes at the end: deployments, hooks, and what follows them.
 const ROUNDS: usize = 4;
+/// The same, as long as a person has to let anything go on: of deliveries that each have their turn, one after another.
+const MOST_ROUNDS: usize = 40;
 /// Longer than any timer of a rollout.
 const LONG: Duration = Duration::from_secs(11 * 60);
 
@@ -334,19 +336,21 @@ impl World {
         self.around.runtime.finish();
     }
 
-    /// A person lets every rollout go on that waits for one.
-    fn resume_rollouts(&mut self) -> Result<()> {
+    /// A person lets every rollout go on that waits for one; says whether any did.
+    fn resume_rollouts(&mut self) -> Result<bool> {
         let store = self.around.disk.read(self.around.clock.clone());
         let open = RunFilter { open: Some(true), ..RunFilter::default() };
+        let mut any = false;
         for run in people::now(store.runs(&open))?.whole()? {
             let Run::Deployment(run) = run.value else { continue };
             if run.waits_for_a_person() {
+                any = true;
                 let words = vec!["resume".to_owned(), format!("{}/{}", run.config.stage, run.config.name)];
                 let asked = people::ask(self.daemon.clone(), run.repository, run.config.project, words);
                 self.scheduler.spawner().spawn(self.daemon.group, asked);
             }
         }
-        Ok(())
+        Ok(any)
     }
 
     /// Nothing hangs any more, and enough time passes for everything to end.
@@ -359,10 +363,13 @@ impl World {
         for repository in self.around.hosting.repositories() {
             self.take_statuses(&repository);
         }
-        for _ in 0..ROUNDS {
+        for round in 0..MOST_ROUNDS {
             self.finish();
-            self.resume_rollouts()?;
+            let resumed = self.resume_rollouts()?;
             held!(self.pass(LONG));
+            if round + 1 >= ROUNDS && !resumed {
+                break;
+            }
         }
         self.answered = None;
         Ok(Ok(()))

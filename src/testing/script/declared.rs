@@ -12,7 +12,7 @@ use crate::manifest::replication_controller::with_controllers;
 use crate::model::ids::{ProjectName, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::project::{OnFailure, Project, StageObjects, StatusDetail, TaskDefinition};
-use crate::model::shipyard::{Operator, Requirement, Sequence, SequenceTrigger, Shipyard, Stage, Task};
+use crate::model::shipyard::{Operator, QueuePolicy, Requirement, Sequence, SequenceTrigger, Shipyard, Stage, Task};
 use crate::model::state::spec_of;
 use crate::plan::build::default_namespace;
 use crate::testing::script::{duration, number};
@@ -48,7 +48,7 @@ impl Default for Declared {
 impl Declared {
     /// Whether a line edits files.
     pub(crate) fn knows(words: &[&str]) -> bool {
-        const VERBS: [&str; 12] = [
+        const VERBS: [&str; 13] = [
             "project",
             "on-failure",
             "statuses",
@@ -57,6 +57,7 @@ impl Declared {
             "drop",
             "triggered",
             "limit",
+            "queue",
             "task",
             "declare",
             "object",
@@ -81,6 +82,7 @@ impl Declared {
                 self.stage(stage)?.sequences.retain(|declared| declared.name != sequence);
             }
             ["triggered", stage, "on", event, selector @ ..] => self.trigger(stage, event, selector)?,
+            ["queue", sequence, policy] => self.sequence_named(sequence)?.queue = QueuePolicy::named(policy),
             ["limit", sequence, task, settings @ ..] => self.limit(sequence, task, &read(settings)?)?,
             ["task", name, settings @ ..] => {
                 self.tasks.insert((*name).to_owned(), task(&read(settings)?)?);

@@ -69,6 +69,20 @@ fn returning(run: SequenceRun) -> SequenceRun {
     SequenceRun { state: SequenceState::Returning { task: 1 }, ..asking(run) }
 }
 
+/// The same, of a sequence that says which of its runs have their turn.
+fn of_queue(policy: QueuePolicy, run: SequenceRun) -> SequenceRun {
+    let mut procedure = (*run.procedure.value).clone();
+    procedure.sequence.queue = Some(policy);
+    SequenceRun { procedure: crate::manifest::digest::stored(procedure), ..run }
+}
+
+/// What executors do for a service.
+fn by_executors(id: &str, sequence: &str) -> SequenceRun {
+    let sequence = Sequence { name: sequence.into(), tasks: vec![Task::named("build")], ..Sequence::default() };
+    let procedure = crate::manifest::digest::stored(Procedure { sequence, ..Procedure::default() });
+    SequenceRun { delivery: None, plan: None, procedure, ..delivery(id, "a") }
+}
+
 /// What is told to whom, in one word.
 fn told(runs: &[SequenceRun], holds: &[Hold]) -> Vec<String> {
     let runs: Vec<&SequenceRun> = runs.iter().collect();
@@ -162,6 +176,43 @@ fn a_slot_is_given_to_one_run_and_each_of_the_others_knows_why_it_waits() {
             "and a person's rollback comes before it",
             vec![goes_back("r1"), rollback("r2")],
             vec!["r1 waits for the rollout undo by ann", "r2 admitted"],
+        ),
+    ] {
+        assert_eq!(told(&runs, &[]), expected, "{case}");
+    }
+}
+
+#[test]
+fn which_of_those_that_wait_have_their_turn_is_for_their_sequence_to_say() {
+    let all = |run| of_queue(QueuePolicy::All, run);
+    let newest = |id, sequence| of_queue(QueuePolicy::Newest, by_executors(id, sequence));
+    let (one, two) = (|| delivery("r1", "a"), || delivery("r2", "b"));
+    for (case, runs, expected) in [
+        ("each delivery", vec![all(one()), all(two())], vec!["r2 waits for delivery of aaaaaaa", "r1 admitted"]),
+        (
+            "and goes to its end",
+            vec![all(deploying(one(), 1)), all(two())],
+            vec!["r2 waits for delivery of aaaaaaa to end"],
+        ),
+        (
+            "but for a rollback",
+            vec![all(deploying(one(), 1)), rollback("r2")],
+            vec!["r1 superseded by rollout undo by ann", "r2 waits for delivery of aaaaaaa to end"],
+        ),
+        (
+            "what was to be approved is not brought over what is newer",
+            vec![all(asking(one())), all(two())],
+            vec!["r1 superseded by bbbbbbb", "r2 admitted"],
+        ),
+        (
+            "each of executors'",
+            vec![by_executors("r1", "build"), by_executors("r2", "build")],
+            vec!["r2 waits for build of aaaaaaa", "r1 admitted"],
+        ),
+        (
+            "or the newest",
+            vec![newest("r1", "build"), newest("r2", "build"), newest("r3", "check")],
+            vec!["r1 superseded by a newer build", "r3 waits for build of aaaaaaa", "r2 admitted"],
         ),
     ] {
         assert_eq!(told(&runs, &[]), expected, "{case}");
