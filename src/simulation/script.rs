@@ -41,7 +41,10 @@ pub const COMMANDS: [(&str, &str); 17] = [
     ("resume STAGE/SERVICE", "a person lets it go on"),
     ("abort STAGE/SERVICE", "a person ends what is under way there"),
     ("rerun STAGE/SERVICE [SEQUENCE]", "a person has the last sequence run again from the task that failed"),
-    ("measure INDICATOR VALUE", "from now on, an indicator that objectives ask for has that value"),
+    (
+        "measure INDICATOR VALUE",
+        "from now on, an indicator that objectives ask for has that value, or none where VALUE is no number",
+    ),
     (
         "pods PREFIX works|hangs|fails [CODE] [KEY=VALUE…]",
         "how pods behave from now on whose names begin so, and what those of tasks write of how they went",
