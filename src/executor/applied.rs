@@ -47,17 +47,7 @@ pub async fn surroundings(
     release: &Release,
     records: &mut Records,
 ) -> Result<Surroundings> {
-    let overtaken = |project: &Project, run: &SequenceRun, holds: &[Hold]| is_overtaken(project, run, holds);
-    read(store, project, release, records, overtaken).await
-}
-
-/// Whether a delivery stands in a queue, where a hold keeps it, and brings something else than what the project declares by
-/// now: it cannot begin before the hold is released, and the project is planned again then.
-fn is_overtaken(project: &Project, run: &SequenceRun, holds: &[Hold]) -> bool {
-    let holds_it = |hold: &Hold| hold.scope.context.is_none() && run.is_held_by(hold);
-    let declared = project.stage(&run.service.stage).map(|stage| content_of(stage, &run.service.service));
-    let brings_other = run.planned_content().is_some_and(|brought| declared.is_some_and(|it| it != *brought));
-    run.state == SequenceState::Queued && !run.has_its_turn() && holds.iter().any(holds_it) && brings_other
+    read(store, project, release, records, is_overtaken).await
 }
 
 /// The same for people who ask what is still to be done: what a hold keeps from starting is not under way.
@@ -69,6 +59,18 @@ pub async fn shown(store: &dyn ReadStore, project: &Arc<Project>) -> Result<Surr
         run.state == SequenceState::Queued && holds.iter().any(|hold| run.is_held_by(hold))
     };
     read(store, project, &Release::default(), &mut Records::default(), is_held).await
+}
+
+/// Whether a delivery stands in a queue, where a hold keeps it, and brings something else than what the project declares by
+/// now: it cannot begin before the hold is released, and the project is planned again then.
+fn is_overtaken(project: &Project, run: &SequenceRun, holds: &[Hold]) -> bool {
+    let holds_it = |hold: &Hold| hold.scope.context.is_none() && run.is_held_by(hold);
+    // What is declared is only looked at for what a hold keeps: many may be open.
+    if run.state != SequenceState::Queued || run.has_its_turn() || !holds.iter().any(holds_it) {
+        return false;
+    }
+    let declared = project.stage(&run.service.stage).map(|stage| content_of(stage, &run.service.service));
+    run.planned_content().is_some_and(|brought| declared.is_some_and(|declared| declared != *brought))
 }
 
 /// Open deliveries of which `is_held` says so are kept from beginning, and not under way.
@@ -89,7 +91,6 @@ async fn read(
     let open = open_deliveries(store, &project.name, records).await?;
     let (held, coming): (Vec<_>, Vec<_>) = open.into_iter().partition(|run| is_held(&project, run, &holds.holds));
     let mut stages = applied(store, &project, coming, records).await?;
-
     for run in held {
         stages.entry(run.service.stage).or_default().held.entry(run.service.service).or_default().push(run.id);
     }
