@@ -122,7 +122,9 @@ fn a_head_that_was_rolled_back_is_not_what_serves() {
     let agrees = world.git.push_files(&[("web.yaml", &web("1"))]);
     eventually("the push is planned", || world.notes(&agrees).contains_key("launchway/plan"));
     said(&world, &[&WAIT[..], &[&agrees]].concat(), 0);
-    assert!(world.notes(&second)["launchway/default/web"].1.contains(&agrees[..7]), "what waited gives way to it");
+    eventually("what waited gives way to it", || {
+        world.notes(&second)["launchway/default/web"].1.contains(&agrees[..7])
+    });
     world.tell(&["release", "--all", "--yes"]);
     said(&world, &WAIT, 0);
     assert_eq!(world.json(&["get", "deployments"])["items"][0]["serving"]["version"], 3, "no new version");

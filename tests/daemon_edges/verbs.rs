@@ -330,7 +330,7 @@ fn a_rollback_restores_an_earlier_version_and_holds_it() {
     // What serves is not what Git says: its commit and the deployment config say so, until the hold is released.
     let waits = "a rollback of web to version 1";
     eventually("the head says that it waits", || world.notes(&second)["launchway/default/web"].1.contains(waits));
-    assert_eq!(world.notes(&second)["launchway/default"].0, "pending");
+    world.status(&second, "launchway/default", "pending");
     let drift = format!("{} is held by", &second[..7]);
     assert!(only_config(&world)["drift"].as_str().unwrap().starts_with(&drift), "{:#}", only_config(&world));
     let commit = world.git.push_files(&[("web.yaml", &web("4"))]);
