@@ -4,16 +4,15 @@
 use std::collections::BTreeSet;
 
 use crate::control::commands::operator::Operator;
-use crate::control::commands::{Command, Commands as _, Refusal};
+use crate::control::commands::{Command, Commands as _, Refusal, SequenceCommand};
 use crate::control::comments::refuse_foreign;
 use crate::control::reporter;
 use crate::error::{Class, Failure, Result};
 use crate::forge::webhook;
 use crate::model::commit_status::{CommitStatus, StatusState};
-use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::rerun::Rerun;
 use crate::model::run::Run;
-use crate::model::state::Attempt;
 use crate::report::status::{PLAN, stage_context};
 
 /// What is wanted again.
@@ -112,8 +111,18 @@ impl WatchedReruns {
 
     /// Tries what failed of a service in a stage again.
     async fn retry(&self, failed: &Failed, stage: &StageName, service: &ServiceName, by: &str) -> Result<()> {
-        let config = self.failed_config(failed, stage, service).await?;
-        self.operator.act(Command::Retry { config }, by).await.map(drop).map_err(Refusal::into_failure)
+        if !failed.is_of(stage, service) {
+            let now = failed.state(stage, service).map_or("not there", StatusState::as_str);
+            let context = service_context(stage, service);
+            let message = format!("`{context}` is {now}; only what failed or was cancelled runs again");
+            return Err(Failure::stalled(message));
+        }
+        let service = ServiceKey { project: failed.project.clone(), stage: stage.clone(), service: service.clone() };
+        let command = match self.failed_config(&service, &failed.commit).await? {
+            Some(config) => Command::Retry { config },
+            None => Command::Sequence(self.failed_delivery(&service, &failed.commit).await?),
+        };
+        self.operator.act(command, by).await.map(drop).map_err(Refusal::into_failure)
     }
 
     /// What there is to know of a commit of which something may have failed.
@@ -129,30 +138,36 @@ impl WatchedReruns {
         Ok(Failed { project, commit: commit.clone(), statuses })
     }
 
-    /// The deployment config of a service that failed in a stage.
-    async fn failed_config(&self, failed: &Failed, stage: &StageName, service: &ServiceName) -> Result<ConfigKey> {
-        let Failed { project, commit, .. } = failed;
-        if !failed.is_of(stage, service) {
-            let now = failed.state(stage, service).map_or("not there", StatusState::as_str);
-            let context = service_context(stage, service);
-            let message = format!("`{context}` is {now}; only what failed or was cancelled runs again");
-            return Err(Failure::stalled(message));
-        }
-        let store = &*self.operator.driver.store;
-        let key = ServiceKey { project: project.clone(), stage: stage.clone(), service: service.clone() };
-        for config in store.configs_of(&key).await?.into_iter().map(|config| config.value) {
-            let Some(attempt) = config.attempted.as_ref().filter(|_| !config.removed) else { continue };
-            if self.is_of(attempt, commit).await? {
-                return Ok(config.key);
+    /// The deployment config of a service whose last deployment is of a commit and did not go well.
+    async fn failed_config(&self, service: &ServiceKey, commit: &CommitId) -> Result<Option<ConfigKey>> {
+        let configs = self.operator.driver.store.configs_of(service).await?;
+        for config in configs.into_iter().map(|config| config.value).filter(|config| !config.removed) {
+            if let Some(attempt) = &config.attempted
+                && self.is_of(&attempt.run, commit).await?
+            {
+                return Ok(Some(config.key));
             }
         }
-        let message = format!("no deployment of `{service}` failed on {} that is still the last one", commit.short());
-        let hint = format!("`launchway trigger delivery {service} -s {stage}` runs its sequence again");
-        Err(Failure::stalled(message).hint(hint))
+        Ok(None)
     }
 
-    async fn is_of(&self, attempt: &Attempt, commit: &CommitId) -> Result<bool> {
-        let run = self.operator.driver.store.run(&attempt.run).await?.map(|run| run.value);
+    /// The last delivery of a service, if it is of a commit: all that it deployed went well, or it never got to that.
+    async fn failed_delivery(&self, service: &ServiceKey, commit: &CommitId) -> Result<SequenceCommand> {
+        let slot = self.operator.driver.store.slot(service).await?;
+        let last = slot.and_then(|slot| slot.value.last_delivery).map(|last| last.run);
+        match last {
+            Some(run) if self.is_of(&run, commit).await? => Ok(SequenceCommand::Rerun { run, from_start: false }),
+            _ => {
+                let ServiceKey { stage, service, .. } = service;
+                let what = format!("nothing of `{service}` that failed on {} is the last of it", commit.short());
+                let hint = format!("`launchway trigger delivery {service} -s {stage}` delivers what is declared now");
+                Err(Failure::stalled(what).hint(hint))
+            }
+        }
+    }
+
+    async fn is_of(&self, run: &RunId, commit: &CommitId) -> Result<bool> {
+        let run = self.operator.driver.store.run(run).await?.map(|run| run.value);
         Ok(matches!(run, Some(Run::Sequence(run)) if run.commit == *commit))
     }
 }

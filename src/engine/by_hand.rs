@@ -25,6 +25,7 @@ use crate::model::transaction::Write;
 mod decide;
 mod generate;
 mod pause;
+mod rerun;
 mod retry;
 mod signed;
 mod steer;
@@ -32,9 +33,10 @@ mod switch;
 
 use generate::with_images;
 
-pub use decide::{Meant, Verdict, abort, abort_run, decide, rerun};
+pub use decide::{Meant, Verdict, abort, abort_run, decide};
 pub use generate::{Generated, Images, Latest, generate};
 pub use pause::{Part, pause_delivery, resume_delivery};
+pub use rerun::rerun;
 pub use retry::retry;
 pub use signed::{Signed, decide_signed};
 pub use steer::{Resumed, pause, promote, release, resume};

@@ -2,5 +2,6 @@
 
 pub mod guarded_store;
 pub mod interleaved;
+pub mod rerun;
 pub mod script;
 pub mod world;

@@ -1,13 +1,12 @@
 //! What people say of sequences: whether one goes on that asks for it, and that one is to end.
 
 use crate::engine::records::{Records, Undecided};
-use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::event::Event;
 use crate::model::ids::{CommitId, RunId, ServiceKey};
 use crate::model::outcome::Outcome;
-use crate::model::run::{Run, SequenceRun, SequenceState, TaskRecord};
+use crate::model::run::{Run, SequenceRun, SequenceState};
 
 /// What a person says of what waits for approval.
 #[derive(Clone, Copy, Debug)]
@@ -118,65 +117,6 @@ pub fn abort(transition: &mut Transition<'_>, service: &ServiceKey, by: &str) ->
     };
     let id = run.id.clone();
     abort_run(transition, &id, by)?;
-    Ok(id)
-}
-
-/// Runs a sequence that has failed again, from the task that failed or from its beginning, on the same revision and with what was left
-/// on the way; says which run that is.
-///
-/// # Errors
-/// If it has not ended or passed, or brings what a service declares: that is delivered again.
-pub fn rerun(transition: &mut Transition<'_>, of: &RunId, from_start: bool, by: &str) -> Result<RunId, Undecided> {
-    let Some(Run::Sequence(of)) = transition.records.runs.get(of)?.cloned() else {
-        return Err(Failure::stalled(format!("there is no sequence run `{of}`")).missing().into());
-    };
-    let ServiceKey { stage, service, .. } = &of.service;
-    if of.delivery.is_some() {
-        let failure = Failure::stalled(format!("{} delivers what `{service}` declares", of.whereabouts()));
-        let hint = format!("`launchway trigger delivery {service} -s {stage}` delivers it again");
-        return Err(failure.hint(hint).into());
-    }
-    let Some(outcome) = of.outcome else {
-        return Err(Failure::stalled(format!("{} has not ended", of.whereabouts())).into());
-    };
-    if outcome.passes() && !from_start {
-        let failure = Failure::stalled(format!("{} has passed", of.whereabouts()));
-        return Err(failure.hint("`--from-start` runs all of it again").into());
-    }
-    let repository = transition.records.repositories.get(&of.repository)?;
-    if repository.is_some_and(|repository| repository.down) {
-        return Err(super::is_down(&of.repository).into());
-    }
-    let is_same =
-        |run: &SequenceRun| run.sequence() == of.sequence() && run.context == of.context && run.ended_at.is_none();
-    if let Some(open) = queue::open_run(transition.records, &of.service, is_same)? {
-        let failure = Failure::stalled(format!("{} is under way already, as {}", open.whereabouts(), open.id));
-        return Err(failure.hint(format!("`launchway why {service} -s {stage}` says what it waits for")).into());
-    }
-    let draft = SequenceRun {
-        plan: of.plan.clone(),
-        cause: format!("run again by {by}"),
-        context: of.context.clone(),
-        data: of.data.clone(),
-        preceded: of.preceded,
-        is_foreign: of.is_foreign,
-        after: of.after.clone(),
-        ..SequenceRun::draft(
-            of.service.clone(),
-            of.destination.clone(),
-            (of.repository.clone(), of.commit.clone()),
-            of.procedure.clone(),
-        )
-    };
-    let mut run = queue::queued(transition.records, transition.now, draft)?;
-    if !from_start {
-        let passed = |task: &&TaskRecord| task.outcome.is_some_and(Outcome::passes);
-        for (place, done) in of.tasks.iter().take_while(passed).enumerate() {
-            run.tasks[place] = TaskRecord { done_before: true, ..done.clone() };
-        }
-    }
-    let id = run.id.clone();
-    transition.start(run)?;
     Ok(id)
 }
 

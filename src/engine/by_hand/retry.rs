@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::rerun::once_more;
 use super::{
     refuse_if_down, refuse_if_let_pass_no_more, refuse_if_queued, refuse_if_waiting, rolled_out, way_out, with_way_out,
 };
@@ -28,9 +29,7 @@ use crate::plan::{delivery_procedure, same_procedure};
 pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
     let state = rolled_out(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
-    if state.spec().is_ok_and(|spec| spec.paused) {
-        return Err(Failure::stalled(format!("unable to retry paused deployment config `{}`", config.name)).into());
-    }
+    refuse_if_paused(&state)?;
     let failed = state.attempted.as_ref().filter(|attempt| attempt.outcome.is_some());
     let Some(attempt) = failed else {
         let latest = state.latest_version;
@@ -49,9 +48,17 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
     let missing = || Failure::stalled(format!("the record of version {version} is gone"));
     let delivery = last_delivery(transition.records, &state, attempt)?.ok_or_else(missing)?;
     refuse_if_let_pass_no_more(transition.records, &delivery)?;
-    let again = rerun(transition, &delivery, by)?;
-    transition.start(again)?;
+    let cause = format!("retried by {by}");
+    let run = again(transition, &delivery, (&cause, by))?;
+    transition.start(run)?;
     Ok(version)
+}
+
+pub(super) fn refuse_if_paused(state: &ConfigState) -> Result<(), Failure> {
+    match state.spec().is_ok_and(|spec| spec.paused) {
+        true => Err(Failure::stalled(format!("unable to retry paused deployment config `{}`", state.key.name))),
+        false => Ok(()),
+    }
 }
 
 /// What helps where no deployment failed: its sequence may have, after the deployment.
@@ -70,7 +77,7 @@ fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecide
     };
     Ok(if failed {
         format!(
-            "`launchway trigger delivery {} -s {}` runs its sequence again, which ended badly",
+            "`launchway rerun {} -s {}` goes on from the task of its sequence that failed",
             service.service, service.stage
         )
     } else {
@@ -139,36 +146,36 @@ fn as_declared(records: &Records, delivery: &SequenceRun) -> Result<SequenceRun,
         commit: plan.commit.clone(),
         destination: stage.destination.clone(),
         procedure: digest::stored(procedure),
+        context: None,
         ..delivery.clone()
     })
 }
 
-/// The same sequence once more, in which every failed version is attempted again and everything else that was deployed is as
+/// The same delivery once more, in which every failed version is attempted again and everything else that was deployed is as
 /// it is now.
-fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> Result<SequenceRun, Undecided> {
-    let cause = format!("retried by {by}");
+///
+/// # Errors
+/// If something must be read first.
+pub(super) fn again(
+    transition: &mut Transition<'_>,
+    delivery: &SequenceRun,
+    (cause, by): (&str, &str),
+) -> Result<SequenceRun, Undecided> {
     let mut changes = Vec::new();
     for change in delivery.changes() {
-        let again = match failed(transition.records, delivery, change, (&cause, by))? {
+        let again = match failed(transition.records, delivery, change, (cause, by))? {
             // What never got to its deployment has brought nothing of this either.
             None if !delivery.deployed() => Some(apply::decide_again(transition.records, &delivery.service, change)?),
             failed => failed,
         };
         changes.extend(again.filter(|change| change.decision.does_something()));
     }
-    let content = delivery.delivery.as_ref().map(|delivery| delivery.content.clone());
-    let configs = delivery.delivery.as_ref().and_then(|delivery| delivery.configs);
-    let SequenceRun { service, destination, repository, commit, procedure, plan, planned_at, .. } =
-        as_declared(transition.records, delivery)?;
+    let declared = as_declared(transition.records, delivery)?;
     let draft = SequenceRun {
-        plan,
-        planned_at,
-        cause,
-        by: Some(by.to_owned()),
         is_rollback: delivery.is_rollback,
         forced: delivery.forced.clone(),
-        delivery: content.map(|content| Delivery { content, changes, configs }),
-        ..SequenceRun::draft(service, destination, (repository, commit), procedure)
+        delivery: declared.delivery.clone().map(|delivery| Delivery { changes, ..delivery }),
+        ..once_more(&declared, cause.to_owned(), by)
     };
     queue::queued(transition.records, transition.now, draft)
 }

@@ -20,6 +20,7 @@ use crate::testing::interleaved::daemon::Daemon;
 use crate::testing::interleaved::executors;
 use crate::testing::interleaved::hosted::Hosted;
 use crate::testing::interleaved::world::config_key;
+use crate::testing::rerun::rerun;
 use crate::testing::script::{deployer, number};
 use crate::testing::world::hold_scope;
 
@@ -157,7 +158,9 @@ async fn judge(driver: &Driver, project: &ProjectName, words: &[&str]) -> Result
             let service = place(stage, service);
             driver.decide(|transition| commands::abort(transition, &service, WHO)).await.map(drop)
         }
-        ["rerun", stage, service, from @ ..] => rerun(driver, &place(stage, service), from == ["from-start"]).await,
+        ["rerun", stage, service, from @ ..] => {
+            rerun(driver, &place(stage, service), from == ["from-start"], WHO).await.map(drop)
+        }
         [verb @ ("pause-delivery" | "resume-delivery"), stage, service, whole @ ..] => {
             let is_paused = *verb == "pause-delivery";
             pause(driver, &place(stage, service), whole.is_empty(), is_paused).await
@@ -194,22 +197,6 @@ async fn pause(driver: &Driver, service: &ServiceKey, in_its_stage: bool, is_pau
         false => commands::resume_delivery(transition, &part, &runs, WHO),
     });
     done.await.map(drop)
-}
-
-/// Runs the last sequence of a service again that only ran tasks.
-async fn rerun(driver: &Driver, service: &ServiceKey, from_start: bool) -> Result<()> {
-    let sequences = RunFilter {
-        project: Some(service.project.clone()),
-        stage: Some(service.stage.clone()),
-        service: Some(service.service.to_string()),
-        sequences: Some(true),
-        ..RunFilter::default()
-    };
-    let known = driver.store.runs(&sequences).await?.whole()?;
-    let only_tasks = |run: &&SequenceRun| run.delivery.is_none() && run.ended_at.is_some();
-    let last = known.iter().filter_map(|run| run.value.sequence()).find(only_tasks);
-    let last = last.ok_or_else(|| Failure::stalled("there is nothing to run again"))?;
-    driver.decide(|transition| commands::rerun(transition, &last.id, from_start, WHO)).await.map(drop)
 }
 
 /// Lets go on what is held, as the daemon's command does.

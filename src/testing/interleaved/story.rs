@@ -12,7 +12,7 @@
 //! trigger STAGE SERVICE [FORCED] by hand; like every command it is under way while the next lines happen
 //! approve STAGE SERVICE, reject  what waits for approval
 //! abort STAGE SERVICE            a sequence ends
-//! rerun STAGE SERVICE [from-start]   the last sequence that only ran tasks
+//! rerun STAGE SERVICE [from-start]   the last sequence, from the task that failed
 //! executor NAME starts STAGE SERVICE, reports, finishes   of the task that is left to executors; `finishes dev web fail`
 //! tell again N                   the event that was told N events ago
 //! tell late PHASE STAGE SERVICE, early, mistaken, unknown   of a task that has ended, one that was not asked for yet, one by the

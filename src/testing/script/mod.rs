@@ -34,6 +34,7 @@
 //! propose dc… [to=N]                           a person proposes that
 //! merge N, close N, losing N                   a person decides about a pull request; so many answers of its host are lost
 //! trigger STAGE/SERVICE [WHY FORCED]           the head's delivery again
+//! rerun STAGE/SERVICE [from-start]             its last sequence, from the task that failed
 //! down, up                                     the whole repository
 //! environments, environments away|losing|back  a host shows deployments; it is out of reach, its answers are lost, or neither
 //! environments protect STAGE                   it takes none there, until `environments back`
@@ -71,6 +72,7 @@ use crate::model::project::Project;
 use crate::model::state::{Attempt, spec_of};
 use crate::simulation::runtime::Behaviour;
 use crate::simulation::world::{REPOSITORY, World};
+use crate::testing::rerun::rerun;
 use crate::testing::script::declared::Declared;
 use crate::testing::script::environments::{Environments, Mood};
 use crate::testing::world::{config_key, hold_scope};
@@ -167,7 +169,7 @@ impl Play<'_> {
             }
             [
                 "hold" | "release" | "cancel" | "retry" | "latest" | "pause" | "resume" | "promote" | "undo"
-                | "rollback" | "scale" | "deployer" | "trigger" | "down" | "up",
+                | "rollback" | "scale" | "deployer" | "trigger" | "rerun" | "down" | "up",
                 ..,
             ] => {
                 match self.by_hand(words).await {
@@ -292,6 +294,12 @@ impl Play<'_> {
             }
             ["deployer", dc, words @ ..] => deployer::asks(&driver, &key(dc)?, words).await?,
             ["trigger", service, force @ ..] => self.trigger(service, &force.join(" ")).await?,
+            ["rerun", place, from @ ..] => {
+                let ConfigKey { project, stage, name } = key(place)?;
+                let service = ServiceKey { project, stage, service: ServiceName::new(name) };
+                rerun(&driver, &service, from == ["from-start"], WHO).await?;
+                "runs again".to_owned()
+            }
             ["down"] => format!("takes {} down", switch::down(&driver, &repository, WHO).await?),
             ["up"] => {
                 switch::up(&driver, &repository, WHO).await?;

@@ -343,9 +343,10 @@ impl Teller {
             let stage = self.one_of(&["dev", "dev", "dev", "production"]);
             let verb = self.one_of(&[
                 "latest", "latest", "retry", "undo", "cancel", "scale", "scale", "trigger", "force", "down", "up",
-                "hold", "release", "pause", "resume", "promote",
+                "hold", "release", "pause", "resume", "promote", "rerun",
             ]);
             let line = match verb {
+                "rerun" => format!("rerun {stage} web{}", self.one_of(&["", "", " from-start"])),
                 "trigger" => format!("trigger {stage} web"),
                 "force" => format!("trigger {stage} web urgent"),
                 "hold" => format!("hold {stage} web x"),
