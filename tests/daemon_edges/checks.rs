@@ -6,8 +6,9 @@ use base64::Engine as _;
 use launchway::clock::SystemClock;
 use serde_json::{Value, json};
 
+use crate::daemon_edges::orders::task;
 use crate::daemon_edges::triggers::{SECRET, sign};
-use crate::support::daemon::{World, config, eventually, hook, http, private, repository, sleeper};
+use crate::support::daemon::{World, complaint, config, eventually, hook, http, private, repository, sleeper};
 use crate::support::git_http::GitHttp;
 use crate::support::github_app::{APP, Run, Shared, private_key, serve};
 
@@ -251,4 +252,42 @@ fn the_webhook_of_an_app_speaks_for_the_other_repositories_that_take_its_secret(
     eventually("they are listed", || deliveries("stock").as_array().is_some_and(|all| all.len() == 2));
     eventually("the rest is the first one's", || deliveries("shop").as_array().is_some_and(|all| all.len() == 3));
     assert_eq!(deliveries("plain"), json!([]), "what has no App is spoken for by nobody");
+}
+
+#[test]
+fn a_failed_test_runs_again_by_its_button_or_by_hand_and_what_serves_stays() {
+    let place = Place::new();
+    place.world.start();
+    let ready = place.world.git.path("ready");
+    let shipyard = "apiVersion: spec.keptn.sh/0.2.3\nkind: Shipyard\nmetadata: {name: shop}\nspec: {stages: [{name: dev, \
+                    sequences: [{name: delivery, tasks: [{name: deployment}, {name: test}]}]}]}\n";
+    let script = format!("test -f {} || {{ echo not yet; exit 3; }}", ready.display());
+    let commit = place.world.git.push_files(&[
+        ("shipyard.yaml", shipyard),
+        ("test.yaml", &task("test", "host", &script)),
+        ("web.yaml", &sleeper("web", "type: Recreate", "1")),
+    ]);
+    place.world.tell(&["sync"]);
+    place.ends(&commit, "launchway/dev/web", "failure");
+    let pod = || place.world.pod_in("shop-dev/web-1-0", "ready");
+    let (first, rerun) = (pod(), ["rerun", "web", "-s", "dev"]);
+    assert!(place.world.tell(&["why", "web", "-s", "dev"]).contains("`launchway rerun web -s dev`"));
+    let runs_of = |attempt: u64, outcome: &str| {
+        eventually(&format!("attempt {attempt} is {outcome}"), || {
+            let runs = place.world.json(&["get", "runs"]);
+            let mut runs = runs["items"].as_array().unwrap().iter();
+            runs.any(|run| run["name"] == "delivery" && run["attempt"] == attempt && run["status"] == outcome)
+        });
+    };
+    place.world.tell(&rerun);
+    runs_of(2, "failure");
+    std::fs::write(&ready, "").unwrap();
+    let button = rerequested(APP, &commit, "launchway/dev/web/test");
+    assert_eq!(place.call("1", "check_run", &button), ("accepted".to_owned(), String::new()));
+    place.ends(&commit, "launchway/dev/web/test", "success");
+    place.ends(&commit, "launchway/dev", "success");
+    runs_of(3, "success");
+    assert_eq!(pod(), first, "nothing was deployed again");
+    let passed = place.world.run(&rerun);
+    assert!(complaint(&passed).contains("has passed\nhint: `--from-start` runs all of it again"));
 }
