@@ -20,7 +20,7 @@ pub struct ServiceReport {
     /// What the plan says of it, in a few numbers.
     pub(super) summary: PlanSummary,
     /// In the order of the plan's stages, and then those in which it had a run before the plan was made again.
-    pub(super) stages: Vec<StageReport>,
+    pub(super) stages: Box<[StageReport]>,
 }
 
 /// The same in one stage.
@@ -30,7 +30,7 @@ pub(super) struct StageReport {
     /// Nothing, if the plan changes nothing of it here and it had no run.
     pub(super) line: Option<Line>,
     /// Its hooks and tasks that have begun, those of sequences that deliver nothing among them.
-    pub(super) steps: Vec<(String, Line)>,
+    pub(super) steps: Box<[(String, Line)]>,
     /// What those say that an earlier attempt had begun, and the last one has not.
     pub(super) unreached: Option<Line>,
     /// The same of each sequence that delivers nothing, by what its steps begin with.
@@ -108,7 +108,7 @@ fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) 
     StageReport {
         stage: stage.stage.clone(),
         line: line.map(|line| Line { attempt, ..line }),
-        steps,
+        steps: steps.into(),
         unreached: run.map(|run| step::not_reached(run, attempt)),
         unreached_of_others: delivery.others(&stage.stage, name).map(unreached_of_other).collect(),
         others: delivery

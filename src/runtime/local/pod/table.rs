@@ -63,7 +63,7 @@ pub(crate) struct Entry {
     labels: Arc<BTreeMap<String, String>>,
     address: Ipv4Addr,
     ports: Vec<u16>,
-    images: Vec<ImageUse>,
+    images: Box<[ImageUse]>,
 }
 
 /// What a pod's shim said that is new.
@@ -163,7 +163,7 @@ impl Entry {
     }
 }
 
-fn images(record: &PodRecord) -> Vec<ImageUse> {
+fn images(record: &PodRecord) -> Box<[ImageUse]> {
     let installed = record.containers().filter(|container| record.images.contains_key(&container.name));
     let repository = &record.pod.repository;
     installed.map(|it| ImageUse { repository: repository.clone(), image: it.image.clone() }).collect()
