@@ -1,4 +1,4 @@
-//! Where something of a service is under way.
+//! Where something of a service is or was under way.
 
 use super::arguments::Global;
 use super::client::Client;
@@ -19,6 +19,18 @@ pub(super) async fn place(service: &str, client: &Client, global: &Global) -> Ou
         let failure = Failure::stalled(format!("nothing of `{service}` is under way"));
         Complaint::failed(failure.hint("`launchway get runs` tells how what was ended"))
     };
+    Ok((project, stage.ok_or_else(none)?))
+}
+
+/// The project and the stage in which something of a service ran: the ones that the user names, or the only ones.
+pub(super) async fn place_before(service: &str, client: &Client, global: &Global) -> Outcome<(String, String)> {
+    let project = project(client, global).await?;
+    if let Some(stage) = &global.stage {
+        return Ok((project, stage.clone()));
+    }
+    let stages = stages(&project, service, None, client).await?;
+    let stage = only(stages, &format!("something of `{service}` ran in more than one stage"))?;
+    let none = || Complaint::failed(Failure::stalled(format!("nothing of `{service}` ran in any stage")));
     Ok((project, stage.ok_or_else(none)?))
 }
 

@@ -7,7 +7,7 @@ use crate::model::ids::{RunId, ServiceKey};
 use crate::model::run::SequenceRun;
 use crate::store::RunFilter;
 
-/// Runs the last sequence of a service again that has ended, as the daemon's command does; says as which run.
+/// Runs the last sequence of a service again that has ended, other than what was asked for by hand; says as which run.
 ///
 /// # Errors
 /// If none has ended, or it may not run again.
@@ -21,7 +21,8 @@ pub async fn rerun(driver: &Driver, service: &ServiceKey, from_start: bool, by: 
     };
     let known = driver.store.runs(&sequences).await?.whole()?;
     let mut sequences = known.iter().filter_map(|run| run.value.sequence());
-    let last: Option<&SequenceRun> = sequences.find(|run| run.ended_at.is_some());
+    let is_by_hand = |run: &SequenceRun| run.delivery.is_some() && run.plan.is_none();
+    let last = sequences.find(|run| run.ended_at.is_some() && !is_by_hand(run));
     let last = last.ok_or_else(|| Failure::stalled("there is nothing to run again"))?;
     driver.decide(|transition| by_hand::rerun(transition, &last.id, from_start, by)).await
 }

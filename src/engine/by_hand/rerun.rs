@@ -2,7 +2,7 @@
 
 use super::{is_down, refuse_if_let_pass_no_more, refuse_if_waiting, retry};
 use crate::engine::holds;
-use crate::engine::records::{Records, Undecided};
+use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
@@ -22,6 +22,7 @@ pub fn rerun(transition: &mut Transition<'_>, of: &RunId, from_start: bool, by: 
     let Some(Run::Sequence(of)) = transition.records.runs.get(of)?.cloned() else {
         return Err(Failure::stalled(format!("there is no sequence run `{of}`")).missing().into());
     };
+    refuse_if_by_hand(&of)?;
     refuse_if_not_failed(&of, from_start)?;
     let repository = transition.records.repositories.get(&of.repository)?;
     if repository.is_some_and(|repository| repository.down) {
@@ -64,6 +65,15 @@ pub(super) fn once_more(of: &SequenceRun, cause: String, by: &str) -> SequenceRu
     }
 }
 
+fn refuse_if_by_hand(of: &SequenceRun) -> Result<(), Failure> {
+    if of.delivery.is_none() || of.plan.is_some() {
+        return Ok(());
+    }
+    let failure = Failure::stalled(format!("{} was asked for by hand", of.whereabouts()));
+    Err(failure
+        .hint("`launchway rollout retry` and `launchway rollout latest` deploy again; `--sequence` names another"))
+}
+
 fn refuse_if_not_failed(of: &SequenceRun, from_start: bool) -> Result<(), Failure> {
     match of.outcome {
         None => Err(Failure::stalled(format!("{} has not ended", of.whereabouts()))),
@@ -75,11 +85,13 @@ fn refuse_if_not_failed(of: &SequenceRun, from_start: bool) -> Result<(), Failur
     }
 }
 
+/// A newer run of the same sequence that waits would lose its turn to this one, unless all of them have theirs.
 fn refuse_if_under_way(records: &Records, of: &SequenceRun) -> Result<(), Undecided> {
     let ServiceKey { stage, service, .. } = &of.service;
+    let is_newer = |run: &SequenceRun| run.id > of.id && !of.has_its_turn();
     let is_same = |run: &SequenceRun| match of.delivery {
         Some(_) => run.delivery.is_some(),
-        None => run.sequence() == of.sequence() && run.context == of.context,
+        None => run.sequence() == of.sequence() && (run.context == of.context || is_newer(run)),
     };
     let is_open = |run: &SequenceRun| run.ended_at.is_none() && is_same(run);
     let Some(open) = queue::open_run(records, &of.service, is_open)? else { return Ok(()) };
@@ -87,19 +99,24 @@ fn refuse_if_under_way(records: &Records, of: &SequenceRun) -> Result<(), Undeci
     Err(failure.hint(format!("`launchway why {service} -s {stage}` says what it waits for")).into())
 }
 
-/// What was delivered since, or asked for by hand, has the last word.
+/// What was delivered or declared since has the last word.
 fn refuse_if_not_last(records: &Records, of: &SequenceRun) -> Result<(), Undecided> {
-    let ServiceKey { stage, service, .. } = &of.service;
-    if of.planned_content().is_none() {
-        let failure = Failure::stalled(format!("{} was asked for by hand", of.whereabouts()));
-        return Err(failure.hint("`launchway rollout retry` and `launchway rollout latest` deploy again").into());
-    }
+    let ServiceKey { project, stage, service } = &of.service;
+    let hint = format!("`launchway trigger delivery {service} -s {stage}` delivers what is declared now");
     let last = records.slots.get(&of.service)?.and_then(|slot| slot.last_delivery.as_ref());
-    if last.is_some_and(|last| last.run == of.id) {
-        return Ok(());
+    if last.is_none_or(|last| last.run != of.id) {
+        let failure = Failure::stalled(format!("{} is not the last delivery of `{service}`", of.whereabouts()));
+        return Err(failure.hint(hint).into());
     }
-    let failure = Failure::stalled(format!("{} is not the last delivery of `{service}`", of.whereabouts()));
-    Err(failure.hint(format!("`launchway trigger delivery {service} -s {stage}` delivers what is declared now")).into())
+    let newest = records.plan(Lookup::NewestPlanOf(project.clone(), service.clone()))?;
+    let declared = newest.and_then(|plan| Some((plan, plan.stage(stage)?.service(service)?)));
+    match declared.filter(|(_, part)| Some(&part.content) != of.planned_content()) {
+        Some((plan, _)) => {
+            let message = format!("{} declares something else of `{service}`", plan.commit.short());
+            Err(Failure::stalled(message).hint(hint).into())
+        }
+        None => Ok(()),
+    }
 }
 
 /// A delivery once more, if what it deploys may be deployed now.

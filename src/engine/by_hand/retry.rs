@@ -6,7 +6,6 @@ use super::rerun::once_more;
 use super::{
     refuse_if_down, refuse_if_let_pass_no_more, refuse_if_queued, refuse_if_waiting, rolled_out, way_out, with_way_out,
 };
-use crate::engine::deployment::apply;
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::queue;
@@ -68,20 +67,18 @@ fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecide
         return Ok(way_out);
     }
     let last = records.slots.get(&service)?.and_then(|slot| slot.last_delivery.clone());
-    let failed = match last {
-        Some(last) => match records.runs.get(&last.run)? {
-            Some(Run::Sequence(run)) => !run.outcome.is_some_and(Outcome::passes),
-            Some(Run::Deployment(_)) | None => false,
-        },
-        None => false,
+    let last = match last {
+        Some(last) => records.runs.get(&last.run)?.and_then(Run::sequence),
+        None => None,
     };
-    Ok(if failed {
-        format!(
-            "`launchway rerun {} -s {}` goes on from the task of its sequence that failed",
-            service.service, service.stage
-        )
-    } else {
-        "`launchway rollout latest` deploys again".to_owned()
+    let failed = last.filter(|run| !run.outcome.is_some_and(Outcome::passes));
+    Ok(match failed {
+        Some(run) => {
+            let rerun =
+                format!("launchway rerun {} -s {} --sequence {}", service.service, service.stage, run.sequence());
+            format!("`{rerun}` goes on from the task that failed")
+        }
+        None => "`launchway rollout latest` deploys again".to_owned(),
     })
 }
 
@@ -151,8 +148,8 @@ fn as_declared(records: &Records, delivery: &SequenceRun) -> Result<SequenceRun,
     })
 }
 
-/// The same delivery once more, in which every failed version is attempted again and everything else that was deployed is as
-/// it is now.
+/// The same delivery once more, in which every failed version is attempted again, and what else of it is not there is brought, or
+/// keeps it from passing as before. Of an older delivery only what failed is: newer ones have had the rest in their hands.
 ///
 /// # Errors
 /// If something must be read first.
@@ -161,20 +158,21 @@ pub(super) fn again(
     delivery: &SequenceRun,
     (cause, by): (&str, &str),
 ) -> Result<SequenceRun, Undecided> {
+    let records = &*transition.records;
+    let last = records.slots.get(&delivery.service)?.and_then(|slot| slot.last_delivery.as_ref());
+    let is_last = last.is_some_and(|last| last.run == delivery.id) || !delivery.deployed();
+    let (decided, takes_from) = queue::decide_again(records, &delivery.service, delivery.changes())?;
     let mut changes = Vec::new();
-    for change in delivery.changes() {
-        let again = match failed(transition.records, delivery, change, (cause, by))? {
-            // What never got to its deployment has brought nothing of this either.
-            None if !delivery.deployed() => Some(apply::decide_again(transition.records, &delivery.service, change)?),
-            failed => failed,
-        };
-        changes.extend(again.filter(|change| change.decision.does_something()));
+    for (change, decided) in delivery.changes().iter().zip(decided) {
+        let again = failed(records, delivery, change, (cause, by))?;
+        changes.extend(again.or_else(|| is_last.then_some(decided)));
     }
-    let declared = as_declared(transition.records, delivery)?;
+    let declared = as_declared(records, delivery)?;
     let draft = SequenceRun {
         is_rollback: delivery.is_rollback,
         forced: delivery.forced.clone(),
         delivery: declared.delivery.clone().map(|delivery| Delivery { changes, ..delivery }),
+        takes_from,
         ..once_more(&declared, cause.to_owned(), by)
     };
     queue::queued(transition.records, transition.now, draft)

@@ -24,6 +24,10 @@ use crate::model::shipyard::{EVALUATION_TASK, Sequence, Task};
 use crate::model::transaction::{KEPT_BY_AGE, Write};
 use crate::plan::triggered;
 
+/// How something can have run.
+const STATUSES: [&str; 4] = ["succeeded", "errored", "aborted", "unknown"];
+/// How something can have gone.
+const RESULTS: [&str; 3] = ["pass", "warning", "fail"];
 /// What is said once of an event and not left to the tasks that follow.
 const OF_ONE_EVENT: [&str; 7] = ["project", "stage", "service", "status", "result", "message", "temporaryData"];
 /// The most bytes of a context, an id or a source.
@@ -141,6 +145,7 @@ pub fn check(event: &CloudEvent) -> Result<(), Failure> {
             return Err(Failure::stalled(message));
         }
     }
+    check_end(event)?;
     if depth(&event.data) > MOST_DEPTH {
         let message = format!("the data of an event may be nested {MOST_DEPTH} levels deep");
         return Err(Failure::stalled(message).hint("make it flatter"));
@@ -148,6 +153,22 @@ pub fn check(event: &CloudEvent) -> Result<(), Failure> {
     let bytes = event.data.to_string().len();
     if bytes > MOST_DATA {
         return Err(Failure::stalled(format!("the data of an event may have {MOST_DATA} bytes, not {bytes}")));
+    }
+    Ok(())
+}
+
+/// How something ended is said in the words that there are for it, or not at all.
+fn check_end(event: &CloudEvent) -> Result<(), Failure> {
+    if !event.kind.ends_with(".finished") {
+        return Ok(());
+    }
+    for (key, words) in [("status", &STATUSES[..]), ("result", &RESULTS[..])] {
+        let said = &event.data[key];
+        let is_known = said.is_null() || said.as_str().is_some_and(|said| said.is_empty() || words.contains(&said));
+        if !is_known {
+            let message = format!("`data.{key}` of a `.finished` event is {}, not {said}", words.join(", "));
+            return Err(Failure::stalled(message));
+        }
     }
     Ok(())
 }

@@ -56,16 +56,7 @@ pub fn delivery(
     let Some(procedure) = delivery_procedure(plan, stage, part) else { return Ok(None) };
     let service =
         ServiceKey { project: plan.project.clone(), stage: stage.stage.clone(), service: part.service.clone() };
-    let (mut changes, mut takes_from, mut needs) = (Vec::new(), BTreeSet::new(), Needs::default());
-    for change in &part.changes {
-        changes.extend(needs.of(apply::decide_again(records, &service, change))?);
-        if change.object.is_none() {
-            continue; // what another service has is not its to delete
-        }
-        let recorded = needs.of(apply::recorded(records, &service, change))?.flatten();
-        takes_from.extend(recorded.map(|recorded| recorded.service).filter(|of| *of != service.service));
-    }
-    needs.none()?;
+    let (changes, takes_from) = decide_again(records, &service, &part.changes)?;
     let revision = (plan.repository.clone(), plan.commit.clone());
     let draft = SequenceRun {
         plan: Some(plan.id.clone()),
@@ -76,6 +67,29 @@ pub fn delivery(
         ..SequenceRun::draft(service, stage.destination.clone(), revision, digest::stored(procedure))
     };
     queued(records, now, draft).map(Some)
+}
+
+/// Changes of a service as they are now, because what is applied may have moved since they were decided, and the services that
+/// have something of it until then.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn decide_again(
+    records: &Records,
+    service: &ServiceKey,
+    planned: &[Change],
+) -> Result<(Vec<Change>, BTreeSet<ServiceName>), Undecided> {
+    let (mut changes, mut takes_from, mut needs) = (Vec::new(), BTreeSet::new(), Needs::default());
+    for change in planned {
+        changes.extend(needs.of(apply::decide_again(records, service, change))?);
+        if change.object.is_none() {
+            continue; // what another service has is not its to delete
+        }
+        let recorded = needs.of(apply::recorded(records, service, change))?.flatten();
+        takes_from.extend(recorded.map(|recorded| recorded.service).filter(|of| *of != service.service));
+    }
+    needs.none()?;
+    Ok((changes, takes_from))
 }
 
 /// The same, but nothing if the part does nothing now.

@@ -351,7 +351,8 @@ fn delivery_reason(run: &Run, head: Option<&RevisionState>) -> Option<Reason> {
     let word = ended_badly(run.outcome?, head.is_some_and(|head| head.commit == run.commit))?;
     let message = format!("{} of {} {word}: {}", run.sequence(), run.commit.short(), run.message);
     let ServiceKey { stage, service, .. } = &run.service;
-    let hint = format!("push a fix, or `launchway rerun {service} -s {stage}` goes on from the task that failed");
+    let rerun = format!("`launchway rerun {service} -s {stage} --sequence {}`", run.sequence());
+    let hint = format!("push a fix, or {rerun} goes on from the task that failed");
     Some(Reason::new("drift", message).hint(hint))
 }
 

@@ -102,7 +102,7 @@ fn what_a_newer_delivery_under_way_leaves_out_waits_for_its_end() {
 fn nothing_is_retried_that_did_not_fail() {
     let latest = "`launchway rollout latest` deploys again";
     let complete = "rollout #1 is complete; only failed deployments can be retried";
-    let trigger = "`launchway rerun web -s dev` goes on from the task of its sequence that failed";
+    let trigger = "`launchway rerun web -s dev --sequence delivery` goes on from the task that failed";
     let (bad, good) = (ended(delivery("s1", "a"), Outcome::FAIL), ended(delivery("s1", "a"), Outcome::PASS));
     let tests = SequenceRun { delivery: None, ..tests_first(delivery("s2", "a")) };
     let under_way = format!("delivery of aaaaaaa at `test` is under way: {WAY_OUT}");
