@@ -271,7 +271,9 @@ fn a_failed_test_runs_again_by_its_button_or_by_hand_and_what_serves_stays() {
     place.ends(&commit, "launchway/dev/web", "failure");
     let pod = || place.world.pod_in("shop-dev/web-1-0", "ready");
     let (first, rerun) = (pod(), ["rerun", "web", "-s", "dev"]);
-    assert!(place.world.tell(&["why", "web", "-s", "dev"]).contains("`launchway rerun web -s dev --sequence delivery`"));
+    assert!(
+        place.world.tell(&["why", "web", "-s", "dev"]).contains("`launchway rerun web -s dev --sequence delivery`")
+    );
     let runs_of = |attempt: u64, outcome: &str| {
         eventually(&format!("attempt {attempt} is {outcome}"), || {
             let runs = place.world.json(&["get", "runs"]);

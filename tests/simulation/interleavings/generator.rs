@@ -137,7 +137,8 @@ fn told(seed: u64, random: Random, family: Family) -> Story {
 }
 
 /// What some stories vary without drawing anything: in one of 17 each delivery has its turn, unless one deletes what others read or
-/// bring again, and in one of 19 a head is put back by force in place of a rewritten one.
+/// bring again, in one of 19 a head is put back by force in place of a rewritten one, and in one of five whole deliveries run again
+/// in place of failed versions.
 fn varied(seed: u64, lines: Vec<String>) -> Vec<String> {
     let deletes = lines.iter().any(|line| line.contains("needs=") || line.contains("remove "));
     let each_has_its_turn = |line: &String| match line.split_once("shipyard ") {
@@ -150,7 +151,11 @@ fn varied(seed: u64, lines: Vec<String>) -> Vec<String> {
     let mut told = Vec::new();
     for line in lines {
         let turns = each_has_its_turn(&line);
-        told.push(if seed % 19 == 18 { line.replace("push rewritten", "push back") } else { line });
+        let line = if seed % 19 == 18 { line.replace("push rewritten", "push back") } else { line };
+        told.push(match line.split_once("retry ") {
+            Some((repository, config)) if seed % 5 == 4 => format!("{repository}rerun {}", config.replace('/', " ")),
+            _ => line,
+        });
         told.extend(turns);
     }
     told
@@ -343,10 +348,9 @@ impl Teller {
             let stage = self.one_of(&["dev", "dev", "dev", "production"]);
             let verb = self.one_of(&[
                 "latest", "latest", "retry", "undo", "cancel", "scale", "scale", "trigger", "force", "down", "up",
-                "hold", "release", "pause", "resume", "promote", "rerun",
+                "hold", "release", "pause", "resume", "promote",
             ]);
             let line = match verb {
-                "rerun" => format!("rerun {stage} web{}", self.one_of(&["", "", " from-start"])),
                 "trigger" => format!("trigger {stage} web"),
                 "force" => format!("trigger {stage} web urgent"),
                 "hold" => format!("hold {stage} web x"),
