@@ -9,29 +9,32 @@ use crate::server::view::{List, RunView};
 
 /// The project and the stage in which something of a service is under way: the ones that the user names, or the only ones.
 pub(super) async fn place(service: &str, client: &Client, global: &Global) -> Outcome<(String, String)> {
-    let project = project(client, global).await?;
-    if let Some(stage) = &global.stage {
-        return Ok((project, stage.clone()));
-    }
-    let stages = stages(&project, service, Some("true"), client).await?;
-    let stage = only(stages, &format!("something of `{service}` is under way in more than one stage"))?;
-    let none = || {
-        let failure = Failure::stalled(format!("nothing of `{service}` is under way"));
-        Complaint::failed(failure.hint("`launchway get runs` tells how what was ended"))
-    };
-    Ok((project, stage.ok_or_else(none)?))
+    let several = format!("something of `{service}` is under way in more than one stage");
+    let none = Failure::stalled(format!("nothing of `{service}` is under way"));
+    let none = none.hint("`launchway get runs` tells how what was ended");
+    place_of(service, Some("true"), (&several, none), (client, global)).await
 }
 
-/// The project and the stage in which something of a service ran: the ones that the user names, or the only ones.
+/// The same of something that ran there, whether it has ended or not.
 pub(super) async fn place_before(service: &str, client: &Client, global: &Global) -> Outcome<(String, String)> {
+    let several = format!("something of `{service}` ran in more than one stage");
+    let none = Failure::stalled(format!("nothing of `{service}` ran in any stage"));
+    place_of(service, None, (&several, none), (client, global)).await
+}
+
+async fn place_of(
+    service: &str,
+    open: Option<&str>,
+    (several, none): (&str, Failure),
+    (client, global): (&Client, &Global),
+) -> Outcome<(String, String)> {
     let project = project(client, global).await?;
     if let Some(stage) = &global.stage {
         return Ok((project, stage.clone()));
     }
-    let stages = stages(&project, service, None, client).await?;
-    let stage = only(stages, &format!("something of `{service}` ran in more than one stage"))?;
-    let none = || Complaint::failed(Failure::stalled(format!("nothing of `{service}` ran in any stage")));
-    Ok((project, stage.ok_or_else(none)?))
+    let stages = stages(&project, service, open, client).await?;
+    let stage = only(stages, several)?.ok_or_else(|| Complaint::failed(none))?;
+    Ok((project, stage))
 }
 
 /// Whether something of a service is or was under way, in whichever stage.

@@ -4,7 +4,6 @@ use crate::engine::by_hand;
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::model::ids::{RunId, ServiceKey};
-use crate::model::run::SequenceRun;
 use crate::store::RunFilter;
 
 /// Runs the last sequence of a service again that has ended, other than what was asked for by hand; says as which run.
@@ -21,8 +20,7 @@ pub async fn rerun(driver: &Driver, service: &ServiceKey, from_start: bool, by: 
     };
     let known = driver.store.runs(&sequences).await?.whole()?;
     let mut sequences = known.iter().filter_map(|run| run.value.sequence());
-    let is_by_hand = |run: &SequenceRun| run.delivery.is_some() && run.plan.is_none();
-    let last = sequences.find(|run| run.ended_at.is_some() && !is_by_hand(run));
+    let last = sequences.find(|run| run.ended_at.is_some() && !run.is_by_hand());
     let last = last.ok_or_else(|| Failure::stalled("there is nothing to run again"))?;
     driver.decide(|transition| by_hand::rerun(transition, &last.id, from_start, by)).await
 }

@@ -66,7 +66,7 @@ pub(super) fn once_more(of: &SequenceRun, cause: String, by: &str) -> SequenceRu
 }
 
 fn refuse_if_by_hand(of: &SequenceRun) -> Result<(), Failure> {
-    if of.delivery.is_none() || of.plan.is_some() {
+    if !of.is_by_hand() {
         return Ok(());
     }
     let failure = Failure::stalled(format!("{} was asked for by hand", of.whereabouts()));

@@ -24,10 +24,10 @@ use crate::model::shipyard::{EVALUATION_TASK, Sequence, Task};
 use crate::model::transaction::{KEPT_BY_AGE, Write};
 use crate::plan::triggered;
 
-/// How something can have run.
-const STATUSES: [&str; 4] = ["succeeded", "errored", "aborted", "unknown"];
-/// How something can have gone.
-const RESULTS: [&str; 3] = ["pass", "warning", "fail"];
+/// How events can say that something ran.
+const STATUSES: [Status; 4] = [Status::Succeeded, Status::Errored, Status::Aborted, Status::Unknown];
+/// How events can say that it went.
+const RESULTS: [TaskResult; 3] = [TaskResult::Pass, TaskResult::Warning, TaskResult::Fail];
 /// What is said once of an event and not left to the tasks that follow.
 const OF_ONE_EVENT: [&str; 7] = ["project", "stage", "service", "status", "result", "message", "temporaryData"];
 /// The most bytes of a context, an id or a source.
@@ -162,7 +162,9 @@ fn check_end(event: &CloudEvent) -> Result<(), Failure> {
     if !event.kind.ends_with(".finished") {
         return Ok(());
     }
-    for (key, words) in [("status", &STATUSES[..]), ("result", &RESULTS[..])] {
+    for (key, words) in
+        [("status", STATUSES.map(Status::as_str).to_vec()), ("result", RESULTS.map(TaskResult::as_str).to_vec())]
+    {
         let said = &event.data[key];
         let is_known = said.is_null() || said.as_str().is_some_and(|said| said.is_empty() || words.contains(&said));
         if !is_known {
@@ -254,20 +256,11 @@ fn fact(event: &CloudEvent, task: usize, phase: Phase) -> Event {
     }
 }
 
-/// How a `.finished` event says that it went: whatever is not known did not pass.
+/// How a `.finished` event says that it went: what it does not say did not pass.
 fn outcome(data: &Value) -> Outcome {
-    let status = match data["status"].as_str() {
-        Some("succeeded") => Status::Succeeded,
-        Some("errored") => Status::Errored,
-        Some("aborted") => Status::Aborted,
-        _ => Status::Unknown,
-    };
-    let result = match data["result"].as_str() {
-        Some("pass") => TaskResult::Pass,
-        Some("warning") => TaskResult::Warning,
-        _ => TaskResult::Fail,
-    };
-    Outcome { status, result }
+    let status = STATUSES.into_iter().find(|known| data["status"] == known.as_str());
+    let result = RESULTS.into_iter().find(|known| data["result"] == known.as_str());
+    Outcome { status: status.unwrap_or(Status::Unknown), result: result.unwrap_or(TaskResult::Fail) }
 }
 
 /// What an event leaves to the tasks that follow.

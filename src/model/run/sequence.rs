@@ -238,6 +238,11 @@ impl SequenceRun {
         self.procedure.sequence.queue == Some(QueuePolicy::All)
     }
 
+    /// Whether a person asked for what it delivers, and no revision brings it.
+    pub fn is_by_hand(&self) -> bool {
+        self.delivery.is_some() && self.plan.is_none()
+    }
+
     /// What a revision brings by it: the content; nothing, if it brings nothing or a person asked for it.
     pub fn planned_content(&self) -> Option<&Digest> {
         self.delivery.as_ref().filter(|_| self.plan.is_some()).map(|delivery| &delivery.content)
