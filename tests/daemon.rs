@@ -10,6 +10,7 @@ mod support {
     pub(crate) mod git_http;
     #[expect(dead_code, reason = "other tests need more of it")]
     pub(crate) mod github_app;
+    pub(crate) mod program;
 }
 
 mod daemon_edges {

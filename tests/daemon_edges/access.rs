@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::verbs::{deployed, web};
 use crate::support::daemon::{World, complaint, config, eventually, http, repository};
+use crate::support::program::install;
 
 /// A user who owns nothing of ours.
 pub(super) const STRANGER: u32 = 65_534;
@@ -124,8 +125,7 @@ fn as_stranger(world: &World) -> Command {
     let launchway = world.launchway();
     let program = world.git.path("launchway");
     if !program.exists() {
-        fs::copy(launchway.get_program(), &program).unwrap();
-        fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        install(launchway.get_program(), &program);
     }
     let mut command = Command::new(program);
     let variables = launchway.get_envs().filter_map(|(name, value)| Some((name, value?)));

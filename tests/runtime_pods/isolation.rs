@@ -14,6 +14,7 @@ use launchway::model::pod::Pod;
 use launchway::runtime::local::Allow;
 use serde_json::{Value, json};
 
+use crate::program::install;
 use crate::world::{SHIM_VARIABLE, World, allow_all, number_in, pod, read, shell, with};
 
 /// Says what a try got, if it got something.
@@ -242,7 +243,7 @@ fn another_user_has_pods_that_reach_nothing_else_either() {
     let folder = tempfile::tempdir().unwrap();
     let copied = |program: &Path, name: &str| {
         let copy = folder.path().join(name);
-        fs::copy(program, &copy).unwrap();
+        install(program, &copy);
         copy
     };
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();

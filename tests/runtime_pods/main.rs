@@ -17,3 +17,6 @@ mod secrets;
 mod surroundings;
 mod versions;
 mod world;
+
+#[path = "../support/program.rs"]
+mod program;
