@@ -8,7 +8,7 @@ use crate::engine::deployment::{apply, gone, tag, turn};
 use crate::engine::evaluation;
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
-use crate::engine::rollback::propose;
+use crate::engine::rollback::{self, propose};
 use crate::engine::sequence::{promotion, slot};
 use crate::model::action::{Action, Decided, Effect};
 use crate::model::event::Event;
@@ -406,6 +406,8 @@ impl<'a> Transition<'a> {
             Effect::Tell { run, event } => self.tell(run, event),
             Effect::Apply { by, change } => apply::change(self, &by, &change)?,
             Effect::StartDeployment { by, change } => apply::start_deployment(self, &by, &change)?,
+            Effect::GoBack { by, task } => rollback::decide_task(self, &by, task)?,
+            Effect::RollBack { by, config, to } => rollback::carry_out(self, &by, &config, to)?,
             Effect::Own { config, by } => apply::own(self, &config, &by)?,
             Effect::Want { config, by, generation, targets, fallback, pace, stays } => {
                 let wanted = Wanted { generation, targets, pace, stays, ..Wanted::default() };

@@ -50,6 +50,22 @@ pub enum Effect {
         /// What.
         change: Box<Change>,
     },
+    /// What a revision has deployed of a service is to go back; the run hears what of it does.
+    GoBack {
+        /// The sequence run.
+        by: RunId,
+        /// Which of its tasks, counted from 0.
+        task: usize,
+    },
+    /// A deployment config goes back to a version, by a next one that has its content.
+    RollBack {
+        /// The sequence run that asks, and hears when that ends.
+        by: RunId,
+        /// The deployment config's name.
+        config: String,
+        /// The version.
+        to: u32,
+    },
     /// A deployment takes what its deployment config should run into its hands: from now on it alone changes that.
     Own {
         /// Which.

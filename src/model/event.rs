@@ -55,6 +55,23 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         served_already: bool,
     },
+    /// What a task has gone back was decided.
+    GoesBack {
+        /// Which of the sequence's, counted from 0.
+        task: usize,
+        /// Deployment configs, each with the version whose content comes back.
+        to: BTreeMap<String, u32>,
+        /// Why others stay as they are, for people.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        left: String,
+    },
+    /// A task cannot have anything gone back.
+    CannotGoBack {
+        /// Which.
+        task: usize,
+        /// Why and what to do.
+        message: String,
+    },
     /// Images are installed and built.
     Prepared,
     /// An image cannot be made runnable.

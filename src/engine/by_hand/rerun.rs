@@ -9,7 +9,9 @@ use crate::error::Failure;
 use crate::model::ids::{RunId, ServiceKey};
 use crate::model::object::Kind;
 use crate::model::outcome::Outcome;
+use crate::model::plan::Decision;
 use crate::model::run::{Run, SequenceRun, TaskRecord};
+use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::plan::same_procedure;
 
 /// Runs a sequence that has failed again, from the task that failed or from its beginning, on the same revision and with what was
@@ -38,14 +40,23 @@ pub fn rerun(transition: &mut Transition<'_>, of: &RunId, from_start: bool, by: 
         None => queue::queued(transition.records, transition.now, once_more(&of, cause, by))?,
     };
     if !from_start && same_procedure(&run.procedure, &of.procedure) {
-        let passed = |task: &&TaskRecord| task.outcome.is_some_and(Outcome::passes);
-        for (task, done) in run.tasks.iter_mut().zip(of.tasks.iter().take_while(passed)) {
+        let is_there = !is_left_undone(&run);
+        let is_done = |task: &&TaskRecord| {
+            task.outcome.is_some_and(Outcome::passes) && (is_there || task.name != DEPLOYMENT_TASK)
+        };
+        for (task, done) in run.tasks.iter_mut().zip(of.tasks.iter().take_while(is_done)) {
             *task = TaskRecord { done_before: true, ..done.clone() };
         }
     }
     let id = run.id.clone();
     transition.start(run)?;
     Ok(id)
+}
+
+/// Whether something of what a delivery deploys is not there any more, or may not be: it was rolled back.
+fn is_left_undone(run: &SequenceRun) -> bool {
+    let deploys = |decision| matches!(decision, Decision::Create | Decision::Deploy | Decision::Wait);
+    run.changes().iter().any(|change| change.key.kind == Kind::DeploymentConfig && deploys(change.decision))
 }
 
 /// A sequence run of the same revision and in the same context, for what led to the first one.

@@ -12,7 +12,7 @@ use crate::model::hold::HoldKind;
 use crate::model::run::{Phase, TaskRecord};
 use crate::model::shipyard::{APPROVAL_TASK, Task};
 use crate::model::slot::{Delivered, SlotState};
-use crate::model::state::RepositoryState;
+use crate::model::state::{Quarantined, RepositoryState};
 use crate::model::wanted::{Target, Wanted};
 use crate::testing::world::deployment_config;
 

@@ -1,7 +1,8 @@
 //! Going back to what ran before: an emergency, which waits for nothing that is under way.
 //!
 //! `target` says to which version, `restore` what of it comes back, `start` whether it may and with which runs,
-//! `group` what the end of one part means for the others, and `evaluate` what people should know before and after.
+//! `group` what the end of one part means for the others, and `evaluate` what people should know before and after. `task` does the
+//! same where a shipyard says so.
 //!
 //! `propose` has Git say again what ran before instead, as a pull request; `files` says how its files change for that, and
 //! `companions` what else comes back with it.
@@ -14,6 +15,7 @@ pub mod propose;
 mod restore;
 mod start;
 mod target;
+mod task;
 mod undo;
 
 use crate::engine::by_hand::is_paused;
@@ -30,6 +32,7 @@ use crate::model::run::Run;
 use crate::model::state::ConfigState;
 
 pub use start::{RolledBack, Started, roll_back};
+pub(in crate::engine) use task::{carry_out, decide_task};
 pub use undo::undo;
 
 /// A sequence run has ended. Once somebody has gone back, Git says something else than what serves: the head is planned on
@@ -39,7 +42,7 @@ pub use undo::undo;
 /// If something must be read first.
 pub(in crate::engine) fn ended(transition: &mut Transition<'_>, run: &RunId) -> Result<(), Undecided> {
     let Some(Run::Sequence(ended)) = transition.records.runs.get(run)? else { return Ok(()) };
-    let went_back = ended.is_rollback && ended.outcome.is_some_and(Outcome::passes);
+    let went_back = (ended.is_rollback && ended.outcome.is_some_and(Outcome::passes)) || task::has_gone_back(ended);
     let repository = ended.repository.clone();
     if went_back {
         transition.plan_again(&repository)?;

@@ -131,6 +131,7 @@ impl Step {
         task.started_at = Some(now);
         match self.run.done_by(index) {
             DoneBy::Deployment => self.deploy(index),
+            DoneBy::Rollback => self.go_back(index),
             DoneBy::Pod => self.try_task(index),
             DoneBy::Approval => self.ask_for_approval(index),
             DoneBy::Evaluation => self.evaluate(index),
@@ -171,6 +172,7 @@ impl Step {
             Event::DeploymentEnded { deployment, outcome, message, served_already } => {
                 self.deployment_ended(index, deployment, (*outcome, *served_already), message);
             }
+            Event::GoesBack { .. } | Event::CannotGoBack { .. } => self.goes_back(index, event),
             Event::PodStarted { pod } => self.pod_started(index, pod),
             Event::PodEnded { pod, outcome, result } => self.pod_ended(index, pod, (outcome, result.as_ref())),
             Event::Delayed { message } => self.delayed(index, message),
@@ -190,7 +192,7 @@ impl Step {
             DoneBy::Deployment => self.not_listening(index),
             DoneBy::Pod => self.pod_is_late(index),
             DoneBy::Executors => self.nobody_started(index),
-            DoneBy::Approval | DoneBy::Evaluation => {}
+            DoneBy::Rollback | DoneBy::Approval | DoneBy::Evaluation => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is to be said of tasks according to who does them, which a shipyard alone does not tell: a `Task` object may.
 
-use super::idle::{self, Idle, OF_APPROVAL, OF_EVALUATION, OF_POD};
+use super::idle::{self, Idle, OF_APPROVAL, OF_EVALUATION, OF_POD, OF_ROLLBACK};
 use super::{is_built_in_deployment, place};
 use crate::manifest::findings::Findings;
 use crate::manifest::problem::Problem;
@@ -9,10 +9,10 @@ use crate::manifest::yaml::push_segment;
 use crate::model::evaluation::are_declared;
 use crate::model::ids::StageName;
 use crate::model::project::TaskDefinition;
-use crate::model::shipyard::{APPROVAL_TASK, DEPLOYMENT_TASK, EVALUATION_TASK, Shipyard, Task};
+use crate::model::shipyard::{APPROVAL_TASK, DEPLOYMENT_TASK, EVALUATION_TASK, ROLLBACK_TASK, Shipyard, Task};
 
 /// What launchway does itself.
-const BUILT_IN: [&str; 3] = [APPROVAL_TASK, DEPLOYMENT_TASK, EVALUATION_TASK];
+const BUILT_IN: [&str; 4] = [APPROVAL_TASK, DEPLOYMENT_TASK, EVALUATION_TASK, ROLLBACK_TASK];
 /// In how many letters a slip differs at most from what was meant.
 const LETTERS: usize = 2;
 /// What an `evaluation` has that launchway judges.
@@ -71,6 +71,10 @@ fn without_pod(task: &Task, at: &str, findings: &Findings<'_>) -> Vec<Problem> {
         EVALUATION_TASK if are_declared(&task.properties) => {
             let message = "has no effect: launchway judges the objectives";
             without_effect(task, at, &OF_EVALUATION, message, findings).collect()
+        }
+        ROLLBACK_TASK if task.is_built_in_rollback() => {
+            let message = "has no effect: launchway does `rollback`";
+            without_effect(task, at, &OF_ROLLBACK, message, findings).collect()
         }
         EVALUATION_TASK => without_objectives(task, at, findings).into_iter().collect(),
         _ => slip(task, at, findings).into_iter().collect(),

@@ -20,6 +20,14 @@ pub(super) const OF_DEPLOYMENT: [Idle; 5] = [
     ("retries", "hooks have `failurePolicy: Retry`, and `launchway rollout retry` tries a version again"),
 ];
 
+/// Where launchway goes back.
+pub(super) const OF_ROLLBACK: [Idle; 4] = [
+    ("heartbeat", "where the task names `executors`, they go back"),
+    ("timeout", OF_DEPLOYMENTS),
+    ("startTimeout", OF_DEPLOYMENTS),
+    ("retries", "`launchway rerun` tries it again"),
+];
+
 /// Where people decide.
 pub(super) const OF_APPROVAL: [Idle; 3] = [
     ("heartbeat", OF_APPROVALS),

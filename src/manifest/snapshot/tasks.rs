@@ -192,22 +192,25 @@ spec:
                 "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {{name: {name}}}\nspec: {{image: host, command: ['true']{spec}}}\n"
             )
         };
-        let all = "heartbeat: 1m, startTimeout: 1m, retries: 1, timeout: 5m, executors: [a]";
-        let judged = "properties: {objectives: [{sli: a}]}";
+        let all = "heartbeat: 1m, startTimeout: 1m, retries: 1, timeout: 5m";
+        let (theirs, judged) = ("executors: [a]", "executors: [a], properties: {objectives: [{sli: a}]}");
         let pod = &["executors", "heartbeat", "startTimeout"][..];
         for (name, rest, spec, expected) in [
-            ("test", "", None, &[][..]),
-            ("test", "", Some(""), pod),
-            ("test", "", Some(", services: [web]"), &[]),
-            ("test", "properties: {a: b}", Some(", properties: {a: b}"), pod),
-            ("rollback", "", None, &[]),
-            ("rollback", "", Some(""), pod),
-            ("approval", "", None, &["heartbeat", "retries", "startTimeout"]),
-            ("approval", "", Some(""), pod),
+            ("test", theirs, None, &[][..]),
+            ("test", theirs, Some(""), pod),
+            ("test", theirs, Some(", services: [web]"), &[]),
+            ("test", "executors: [a], properties: {a: b}", Some(", properties: {a: b}"), pod),
+            ("rollback", theirs, None, &[]),
+            ("rollback", theirs, Some(""), pod),
+            ("rollback", "", None, &["heartbeat", "retries", "startTimeout", "timeout"]),
+            ("rollback", "", Some(""), &pod[1..]),
+            ("rollback", "properties: {deploymentstrategy: user_managed}", None, &[]),
+            ("approval", theirs, None, &["heartbeat", "retries", "startTimeout"]),
+            ("approval", theirs, Some(""), pod),
             ("evaluation", judged, None, pod),
             ("evaluation", judged, Some(""), pod),
-            ("evaluation", "", None, &[]),
-            ("deployment", "properties: {deploymentstrategy: user_managed}", Some(""), pod),
+            ("evaluation", theirs, None, &[]),
+            ("deployment", "executors: [a], properties: {deploymentstrategy: user_managed}", Some(""), pod),
         ] {
             let shipyard = format!(
                 "apiVersion: spec.keptn.sh/0.2.3\nkind: Shipyard\nmetadata: {{name: shop}}\nspec:\n  stages:\n  \

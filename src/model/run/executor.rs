@@ -20,6 +20,8 @@ use crate::model::time::Timestamp;
 pub enum DoneBy {
     /// launchway deploys what changed.
     Deployment,
+    /// launchway deploys what served before again.
+    Rollback,
     /// A run-once pod, as its `Task` object says.
     Pod,
     /// A person decides, or what came before does.
@@ -116,6 +118,7 @@ impl SequenceRun {
         match task.name.as_str() {
             DEPLOYMENT_TASK if !is_theirs => DoneBy::Deployment,
             _ if self.definition(index).is_some() => DoneBy::Pod,
+            _ if !self.is_foreign && task.is_built_in_rollback() => DoneBy::Rollback,
             APPROVAL_TASK => DoneBy::Approval,
             EVALUATION_TASK if evaluation::are_declared(&task.properties) => DoneBy::Evaluation,
             _ => DoneBy::Executors,

@@ -1,6 +1,6 @@
 //! By which strategy a `deployment` task deploys. Source: Keptn's `deploymentstrategy`; its proposal has `blue_green` too.
 
-use super::Task;
+use super::{ROLLBACK_TASK, Task};
 use crate::model::deployment_config::StrategyKind;
 
 /// The property that says it.
@@ -47,6 +47,13 @@ impl Task {
     /// By which strategy it deploys, if it is a `deployment` that says so.
     pub fn deployment_strategy(&self) -> Option<DeploymentStrategy> {
         DeploymentStrategy::named(self.properties[DEPLOYMENT_STRATEGY].as_str()?)
+    }
+
+    /// Whether launchway goes back in it, unless a `Task` object says how it runs.
+    pub fn is_built_in_rollback(&self) -> bool {
+        let is_theirs =
+            !self.executors.is_empty() || self.deployment_strategy() == Some(DeploymentStrategy::UserManaged);
+        self.name == ROLLBACK_TASK && !is_theirs
     }
 }
 

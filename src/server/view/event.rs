@@ -1,5 +1,7 @@
 //! What happened to runs, for people.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,6 +57,8 @@ fn message(event: &Event) -> String {
         Event::DeploymentEnded { deployment, outcome, message, .. } => {
             format!("{deployment} ended, {}: {message}", outcome.word())
         }
+        Event::GoesBack { to, left, .. } => going_back(to, left),
+        Event::CannotGoBack { message, .. } => format!("cannot go back: {message}"),
         Event::Prepared => "images are ready".to_owned(),
         Event::PrepareFailed { message } => format!("images are not ready: {message}"),
         Event::Delayed { message } if message.is_empty() => "goes on".to_owned(),
@@ -98,6 +102,13 @@ fn message(event: &Event) -> String {
         Event::NotApproved { commit, reason } => format!("what {} approves does not count: {reason}", commit.short()),
         Event::Timer { timer } => format!("the time for {} is over", timer.as_str()),
     }
+}
+
+/// What goes back to which version, and why the rest does not.
+fn going_back(to: &BTreeMap<String, u32>, left: &str) -> String {
+    let back = to.iter().map(|(config, version)| format!("{config} goes back to version {version}"));
+    let left = Some(left.to_owned()).filter(|left| !left.is_empty());
+    back.chain(left).collect::<Vec<_>>().join("; ")
 }
 
 /// A step of a deployment that others follow.

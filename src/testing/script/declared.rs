@@ -12,7 +12,9 @@ use crate::manifest::replication_controller::with_controllers;
 use crate::model::ids::{ProjectName, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::project::{OnFailure, Project, StageObjects, StatusDetail, TaskDefinition};
-use crate::model::shipyard::{Operator, QueuePolicy, Requirement, Sequence, SequenceTrigger, Shipyard, Stage, Task};
+use crate::model::shipyard::{
+    Condition, Operator, QueuePolicy, Requirement, Sequence, SequenceTrigger, Shipyard, Stage, Task,
+};
 use crate::model::state::spec_of;
 use crate::plan::build::default_namespace;
 use crate::testing::script::{duration, number};
@@ -114,16 +116,18 @@ impl Declared {
         found.ok_or_else(|| Failure::stalled(format!("there is no stage {name}")))
     }
 
-    /// How long the tasks of a name in a sequence may take, how often they are tried again, and who has to finish them.
+    /// How long the tasks of a name in a sequence may take, how often they are tried again, who has to finish them, and after which
+    /// ends of others they run.
     fn limit(&mut self, what: &str, name: &str, settings: &Settings) -> Result<()> {
         let time = |key: &str| settings.get(key).map(|value| milliseconds(value)).transpose();
         let (timeout_ms, start_timeout_ms, heartbeat_ms) = (time("timeout")?, time("start")?, time("heartbeat")?);
         let retries = settings.get("retries").map_or(Ok(0), |value| number(value))?;
         let executors = settings.get("executors").map(|names| names.split(',').map(str::to_owned).collect());
         let executors: Vec<String> = executors.unwrap_or_default();
+        let condition = settings.get("condition").and_then(|word| Condition::named(word)).unwrap_or_default();
         for task in self.sequence_named(what)?.tasks.iter_mut().filter(|task| task.name == name) {
             let executors = executors.clone();
-            *task = Task { timeout_ms, start_timeout_ms, heartbeat_ms, retries, executors, ..task.clone() };
+            *task = Task { timeout_ms, start_timeout_ms, heartbeat_ms, retries, executors, condition, ..task.clone() };
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! triggered production on dev.delivery.finished result=fail
 //! triggered dev.verify on dev.delivery.finished test.result=fail|warning status!=aborted
 //! queue dev.delivery all         which runs of a sequence have their turn: `newest` or `all`
-//! limit dev.delivery verify retries=1 timeout=5m start=1m heartbeat=30s executors=one,two   of a task of a sequence
+//! limit dev.delivery verify retries=1 timeout=5m start=1m heartbeat=30s executors=one,two condition=onFailure   of a task
 //! task test retries=2 timeout=60               how a task runs
 //! declare web image=a replicas=2 pre=Abort     a deployment config, in every stage or with stage=…; keys add up,
 //!                                              an empty value takes one away

@@ -137,8 +137,8 @@ fn told(seed: u64, random: Random, family: Family) -> Story {
 }
 
 /// What some stories vary without drawing anything: in one of 17 each delivery has its turn, unless one deletes what others read or
-/// bring again, in one of 19 a head is put back by force in place of a rewritten one, and in one of five whole deliveries run again
-/// in place of failed versions.
+/// bring again, in one of 19 a head is put back by force in place of a rewritten one, in one of five whole deliveries run again
+/// in place of failed versions, and in one of seven the first stage goes back from what fails after its deployment.
 fn varied(seed: u64, lines: Vec<String>) -> Vec<String> {
     let deletes = lines.iter().any(|line| line.contains("needs=") || line.contains("remove "));
     let each_has_its_turn = |line: &String| match line.split_once("shipyard ") {
@@ -148,9 +148,16 @@ fn varied(seed: u64, lines: Vec<String>) -> Vec<String> {
         }
         _ => Vec::new(),
     };
+    let goes_back = |line: &String| match line.split_once("shipyard ") {
+        Some((repository, _)) if seed % 7 == 6 => vec![
+            format!("{repository}sequence dev undo:rollback"),
+            format!("{repository}triggered dev.undo on dev.delivery.finished result=fail"),
+        ],
+        _ => Vec::new(),
+    };
     let mut told = Vec::new();
     for line in lines {
-        let turns = each_has_its_turn(&line);
+        let turns = each_has_its_turn(&line).into_iter().chain(goes_back(&line)).collect::<Vec<_>>();
         let line = if seed % 19 == 18 { line.replace("push rewritten", "push back") } else { line };
         told.push(match line.split_once("retry ") {
             Some((repository, config)) if seed % 5 == 4 => format!("{repository}rerun {}", config.replace('/', " ")),

@@ -16,7 +16,7 @@ use super::samples::{NOW, deployment};
 use super::table::{Block, check, decisions};
 use super::{
     cancel, evaluated, executor_finished, executor_reported, executor_started, failed, measured, not_listening,
-    not_measured, not_told, of_controllers, pod_ended, served, services_checked, timer,
+    not_measured, not_told, of_controllers, of_rollbacks, pod_ended, served, services_checked, timer,
 };
 
 /// Answers to what a run waits for, so that it goes on.
@@ -190,6 +190,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (Event::NotDelivered { by: "tag v1".into(), reason: "held".into() }, ""),
     ];
     events.extend(of_controllers(run.step));
+    events.extend(of_rollbacks(0));
     events
 }
 

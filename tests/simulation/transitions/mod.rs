@@ -101,6 +101,20 @@ fn of_controllers(step: DeploymentStep) -> Vec<(Event, &'static str)> {
     ]
 }
 
+/// What was decided about going back at a task of a sequence: that something does, that nothing has to, that it cannot.
+fn of_rollbacks(task: usize) -> Vec<(Event, &'static str)> {
+    let goes_back = |task, to: &[(&str, u32)]| {
+        let to = to.iter().map(|(config, version)| ((*config).to_owned(), *version)).collect();
+        Event::GoesBack { task, to, left: "version 1 of `side` serves".into() }
+    };
+    vec![
+        (goes_back(task, &[("api", 4), ("web", 1)]), "two"),
+        (goes_back(task, &[]), "none"),
+        (goes_back(9, &[("web", 1)]), "elsewhere"),
+        (Event::CannotGoBack { task, message: "it is paused".into() }, ""),
+    ]
+}
+
 fn not_told() -> Event {
     let (kind, id, problem) = ("test.finished".into(), "1".into(), "it answers 400".into());
     Event::NotTold { sink: "ci".into(), kind, id, problem }
@@ -115,6 +129,8 @@ fn kind(event: &Event) -> &'static str {
         Event::Cancel { .. } => "cancel",
         Event::DeploymentStarted { .. } => "deployment started",
         Event::DeploymentEnded { .. } => "deployment ended",
+        Event::GoesBack { .. } => "goes back",
+        Event::CannotGoBack { .. } => "cannot go back",
         Event::Prepared => "prepared",
         Event::PrepareFailed { .. } => "prepare failed",
         Event::Delayed { .. } => "delayed",
@@ -152,7 +168,9 @@ fn kind(event: &Event) -> &'static str {
 }
 
 /// Every kind of fact; a table in which one is not tried is not whole.
-const KINDS: [&str; 39] = [
+const KINDS: [&str; 41] = [
+    "goes back",
+    "cannot go back",
     "led",
     "leader ended",
     "followed",

@@ -127,6 +127,13 @@ pub(crate) fn judged(id: &str) -> SequenceRun {
     delivering(id, sequence, BTreeMap::new(), Vec::new())
 }
 
+/// A queued sequence by which its service goes back, then of what an executor does.
+pub(crate) fn going_back(id: &str) -> SequenceRun {
+    let tasks = vec![Task::named("rollback"), Task::named("release")];
+    let sequence = Sequence { name: "undo".into(), tasks, ..Sequence::default() };
+    SequenceRun { delivery: None, ..delivering(id, sequence, BTreeMap::new(), Vec::new()) }
+}
+
 fn delivering(
     id: &str,
     sequence: Sequence,

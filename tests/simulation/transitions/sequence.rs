@@ -10,11 +10,11 @@ use launchway::model::outcome::{Outcome, PodOutcome};
 use launchway::model::run::{Asked, DeploymentStep, SequenceRun, SequenceState};
 use proptest::prelude::*;
 
-use super::samples::{NOW, applying, deploying_and_applying, governed, judged, sequence};
+use super::samples::{NOW, applying, deploying_and_applying, going_back, governed, judged, sequence};
 use super::table::{Block, check, decisions};
 use super::{
     cancel, evaluated, executor_finished, executor_reported, executor_started, failed, measured, not_measured,
-    not_told, of_controllers, pod_ended, served, services_checked, timer,
+    not_told, of_controllers, of_rollbacks, pod_ended, served, services_checked, timer,
 };
 
 fn deployment(config: &str) -> RunId {
@@ -91,6 +91,18 @@ fn judged_states() -> Vec<(&'static str, SequenceRun)> {
         ("evaluation, is to be tried again", again),
         ("evaluation, last time", last),
         ("evaluation by what was given", given),
+    ]
+}
+
+/// What a run goes through whose service goes back.
+fn going_back_states() -> Vec<(&'static str, SequenceRun)> {
+    let asked = after(&going_back("00000007"), &[Event::Admitted]);
+    let back = after(&asked, &[of_rollbacks(0).swap_remove(0).0, started("web"), started("api")]);
+    vec![
+        ("rollback, is decided", asked),
+        ("rollback, both go back", back.clone()),
+        ("rollback, one has", after(&back, &[ended("web", Outcome::PASS)])),
+        ("rollback, being ended", after(&back, &[cancel()])),
     ]
 }
 
@@ -177,6 +189,7 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (Event::NotDelivered { by: "tag v1".into(), reason: "held".into() }, ""),
     ];
     events.extend(of_controllers(DeploymentStep::Rollout));
+    events.extend(of_rollbacks(at(run)));
     events
 }
 
@@ -208,7 +221,13 @@ fn every_state_meets_every_fact() {
     };
     check(
         "sequence.txt",
-        &states().into_iter().chain(governed_states()).chain(judged_states()).map(walk).collect::<Vec<_>>(),
+        &states()
+            .into_iter()
+            .chain(governed_states())
+            .chain(judged_states())
+            .chain(going_back_states())
+            .map(walk)
+            .collect::<Vec<_>>(),
     );
 }
 

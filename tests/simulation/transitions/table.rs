@@ -49,6 +49,8 @@ fn effect(effect: &Effect) -> String {
         Effect::Tell { run, event } => format!("tells {run} {}", kind(event)),
         Effect::Apply { change, .. } => format!("applies {}", change.key),
         Effect::StartDeployment { change, .. } => format!("deploys {}", change.key.name),
+        Effect::GoBack { task, .. } => format!("asks what task {task} has gone back"),
+        Effect::RollBack { config, to, .. } => format!("rolls {config} back to #{to}"),
         Effect::Own { .. } => "owns".into(),
         Effect::Want { targets, .. } if targets.is_empty() => "wants none".into(),
         Effect::Want { targets, fallback, pace, stays, .. } => {

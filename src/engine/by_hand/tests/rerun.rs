@@ -57,6 +57,18 @@ fn a_delivery_goes_on_from_the_test_that_failed_and_touches_nothing_that_serves(
 }
 
 #[test]
+fn what_was_rolled_back_since_is_not_tested_without_being_deployed() {
+    let failed = untested();
+    let bad = Quarantined { content: object("b").digest.clone(), reason: "dev.undo".into(), since: NOW };
+    let back = ConfigState { quarantined: vec![bad], ..serving(3, "a") };
+    let made = delivered(&failed).with(back).decide(|transition| rerun(transition, &failed.id, false, "ann"));
+    let made = made.expect("it runs again");
+    let again = &made.started()[0];
+    assert!(again.changes()[0].is_quarantined(), "{:?}", again.changes());
+    assert!(again.tasks.iter().all(|task| !task.done_before), "{:?}", again.tasks);
+}
+
+#[test]
 fn a_delivery_goes_on_from_the_deployment_that_failed() {
     let failed = ended(deploying(delivery("s1", "b"), 2), Outcome::FAIL);
     let state = attempted(serving(1, "a"), "b", &failed, Some(Outcome::FAIL));

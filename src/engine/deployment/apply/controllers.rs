@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{begin, config_or_new, deployment_run, next_version, typed};
+use super::start::{begin, deployment_run};
+use super::{config_or_new, next_version, typed};
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::manifest::digest;

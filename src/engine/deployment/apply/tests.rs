@@ -10,9 +10,8 @@ use crate::engine::fixtures::{
 use crate::model::hold::{Lifted, ProjectHolds};
 use crate::model::ids::Destination;
 use crate::model::object::{Location, ObjectKey};
-use crate::model::run::SequenceState;
-use crate::model::state::ObjectState;
-use crate::model::state::Scaled;
+use crate::model::run::{DeploymentRun, Phase, SequenceState};
+use crate::model::state::{Attempt, ObjectState, Scaled, Version};
 use crate::model::wanted::Target;
 use crate::plan::change::deletion;
 use crate::testing::world;

@@ -1,16 +1,16 @@
-//! The deployment task: what it changes, and when that is done.
+//! The deployment task and the rollback task: what they change, and when that is done.
 
 use itertools::Itertools as _;
 
 use super::Step;
 use crate::engine::lifecycle::policy;
 use crate::model::action::Effect;
-use crate::model::event::Timer;
+use crate::model::event::{Event, Timer};
 use crate::model::ids::RunId;
 use crate::model::object::Kind;
 use crate::model::outcome::{Outcome, Status};
 use crate::model::plan::{Change, Decision};
-use crate::model::run::DeploymentRef;
+use crate::model::run::{DeploymentRef, DoneBy};
 
 impl Step {
     /// Everything that needs no deployment is applied at once; each deployment is a run of its own.
@@ -31,6 +31,34 @@ impl Step {
         self.run.tasks[index].deployments = deployments;
         if none {
             self.serves(index);
+        }
+    }
+
+    /// What goes back is decided on what serves now.
+    pub(super) fn go_back(&mut self, index: usize) {
+        self.decided.effects.push(Effect::GoBack { by: self.run.id.clone(), task: index });
+    }
+
+    /// It was decided, once: each deployment config that goes back does so by a run of its own.
+    pub(super) fn goes_back(&mut self, index: usize, decided: &Event) {
+        let awaits = self.run.done_by(index) == DoneBy::Rollback && self.run.is_at(index);
+        if !awaits || !self.run.tasks[index].deployments.is_empty() {
+            return;
+        }
+        match decided {
+            Event::CannotGoBack { task, message } if *task == index => {
+                self.finish(index, Outcome::FAIL, message.clone());
+            }
+            Event::GoesBack { task, to, left } if *task == index && to.is_empty() => {
+                self.finish(index, Outcome::PASS, format!("nothing goes back: {left}"));
+            }
+            Event::GoesBack { task, to, .. } if *task == index => {
+                let by = self.run.id.clone();
+                self.run.tasks[index].deployments = to.keys().cloned().map(DeploymentRef::asked).collect();
+                let back = to.iter().map(|(config, to)| (by.clone(), config.clone(), *to));
+                self.decided.effects.extend(back.map(|(by, config, to)| Effect::RollBack { by, config, to }));
+            }
+            _ => {}
         }
     }
 
@@ -112,9 +140,10 @@ impl Step {
         if refs.iter().all(|ended| ended.outcome.is_some()) {
             let outcome = worst(refs.iter().filter_map(|ended| ended.outcome));
             let message = told(refs);
-            match outcome.passes() {
-                true => self.serves(index),
-                false => self.finish(index, outcome, message),
+            match (outcome.passes(), self.run.done_by(index)) {
+                (true, DoneBy::Rollback) => self.finish(index, outcome, format!("rolled back: {message}")),
+                (true, _) => self.serves(index),
+                (false, _) => self.finish(index, outcome, message),
             }
         }
     }

@@ -334,6 +334,7 @@ fn tasks_that_say_what_has_no_effect() {
             &[],
         ),
         ("[{name: rollback, timeout: 5m, startTimeout: 1m, retries: 2, executors: [a]}]", &[]),
+        ("[{name: rollback, timeout: 5m, properties: {deploymentstrategy: user_managed}}]", &[]),
         ("[{name: deployment, executors: [helm], properties: {deploymentstrategy: user_managed}}]", &[]),
         (
             "[{name: deployment, heartbeat: 1m}]",

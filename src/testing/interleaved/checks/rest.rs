@@ -157,12 +157,15 @@ impl At<'_> {
         Ok(Ok(()))
     }
 
-    /// What a revision changes is deployed as one version, however many causes it has.
+    /// What a revision changes is deployed as one version, however many causes it has. What goes back brings an earlier one again.
     pub(super) fn one_version_a_revision(&self) -> Held {
         let runs = now(self.store.runs(&RunFilter::default()))?.whole()?;
         let mut made: BTreeMap<(&ConfigKey, &CommitId), u32> = BTreeMap::new();
         for run in &runs {
             let Run::Deployment(run) = &run.value else { continue };
+            if run.is_rollback {
+                continue;
+            }
             let first = *made.entry((&run.config, &run.commit)).or_insert(run.version);
             if first != run.version {
                 let DeploymentRun { config, commit, version, cause, .. } = &**run;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::fixtures::{NOW, ended};
+use crate::model::cause::Cause;
 use crate::model::deployment_config::HookPoint;
 use crate::model::run::HookRecord;
 
