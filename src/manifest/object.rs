@@ -67,7 +67,7 @@ pub(crate) struct Links {
     /// The label, or a deployment config's own name.
     pub(crate) service: Option<ServiceName>,
     /// The labels of a deployment config's pods.
-    pub(crate) pod_labels: BTreeMap<String, String>,
+    pub(crate) pod_labels: Box<[(String, String)]>,
     /// What a deployment config reads.
     pub(crate) references: BTreeSet<ObjectKey>,
     /// What a `Service` selects.
@@ -423,13 +423,13 @@ pub(crate) fn referenced(config: &Object) -> BTreeSet<ObjectKey> {
 }
 
 /// What `Service` objects may select pods by, whatever their version is.
-fn pod_labels(content: &Value, name: &str) -> BTreeMap<String, String> {
+fn pod_labels(content: &Value, name: &str) -> Box<[(String, String)]> {
     let mut labels = text_map(content.pointer("/spec/template/metadata/labels"));
     let is_of_another_kind = content.get("kind").is_some(); // see `Object::declared_kind`
     if !is_of_another_kind {
         labels.insert(CONFIG_LABEL.to_owned(), name.to_owned());
     }
-    labels
+    labels.into_iter().collect()
 }
 
 fn links(content: &Value, kind: &Kind, name: &str, references: Vec<Reference>) -> Links {

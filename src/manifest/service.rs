@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::object::Declared;
 use crate::model::ids::ServiceName;
 use crate::model::object::{Kind, ObjectKey};
-use crate::model::selector::selects;
 
 /// The service of objects that belong to no single one.
 pub const SHARED: &str = "shared";
@@ -61,7 +60,7 @@ impl<'a> Directory<'a> {
         let own = own.filter_map(|config| Some((config.key.name.as_str(), config.links.service.as_ref()?)));
         directory.services = own.collect();
         for config in configs() {
-            for (key, value) in &config.links.pod_labels {
+            for (key, value) in &*config.links.pod_labels {
                 directory.by_label.entry((key, value)).or_default().push(config);
             }
             let service = directory.of_config(config);
@@ -101,7 +100,10 @@ impl<'a> Directory<'a> {
     fn selected<'b>(&'b self, selector: &'b BTreeMap<String, String>) -> impl Iterator<Item = &'a Declared> + 'b {
         let candidates = selector.iter().map(|(key, value)| self.by_label.get(&(key.as_str(), value.as_str())));
         let rarest = candidates.min_by_key(|configs| configs.map_or(0, Vec::len)).flatten();
-        let matches = |config: &&Declared| selects(selector, &config.links.pod_labels);
+        let matches = |config: &&Declared| {
+            let has = |label| config.links.pod_labels.iter().any(|(key, value)| (key, value) == label);
+            selector.iter().all(has)
+        };
         rarest.into_iter().flatten().copied().filter(matches)
     }
 }

@@ -1,6 +1,6 @@
 //! A project: what one revision declares, read whole and without an error.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync;
@@ -99,7 +99,8 @@ pub struct StageContent {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageObjects {
     by_key: RedBlackTreeMapSync<ObjectKey, Arc<Object>>,
-    by_service: RedBlackTreeMapSync<ServiceName, BTreeSet<ObjectKey>>,
+    /// In order. Most services have one or two, for which a tree would have room for eleven.
+    by_service: RedBlackTreeMapSync<ServiceName, Vec<ObjectKey>>,
 }
 
 /// A `Task` object: how a shipyard task of its name runs.
@@ -166,15 +167,19 @@ impl StageObjects {
             self.leave(&replaced.service, &key);
         }
         match self.by_service.get_mut(&service) {
-            Some(keys) => drop(keys.insert(key)),
-            None => self.by_service.insert_mut(service, BTreeSet::from([key])),
+            Some(keys) => {
+                if let Err(place) = keys.binary_search(&key) {
+                    keys.insert(place, key);
+                }
+            }
+            None => self.by_service.insert_mut(service, vec![key]),
         }
         replaced
     }
 
     fn leave(&mut self, service: &ServiceName, key: &ObjectKey) {
         let Some(keys) = self.by_service.get_mut(service) else { return };
-        keys.remove(key);
+        keys.retain(|known| known != key);
         if keys.is_empty() {
             self.by_service.remove_mut(service);
         }

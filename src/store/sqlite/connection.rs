@@ -17,6 +17,8 @@ use crate::error::{Context, Failure, Result};
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prepared statements that a connection keeps; about as many as there are different ones.
 const CACHED_STATEMENTS: usize = 64;
+/// What a connection that reads keeps of the file, in KiB if negated: there are several of them, and the kernel keeps it all.
+const READERS_CACHE: i32 = -256;
 
 /// Opens the file for writing and creates it if it is missing, readable for its owner alone: it holds the content of
 /// declared secrets.
@@ -56,6 +58,7 @@ pub(super) fn open_for_reading(path: &Path) -> Result<Connection> {
             .hint("start the daemon, or choose the state folder with `--state`"));
     }
     let connection = open(path.as_os_str().as_bytes(), OpenFlags::SQLITE_OPEN_READ_ONLY, path)?;
+    connection.pragma_update(None, "cache_size", READERS_CACHE).map_err(|error| failed("bound a cache", error))?;
     if can_read(&connection) || beside(path, "-wal").exists() {
         return Ok(connection);
     }

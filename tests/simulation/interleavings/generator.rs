@@ -149,10 +149,13 @@ fn varied(seed: u64, lines: Vec<String>) -> Vec<String> {
         _ => Vec::new(),
     };
     let goes_back = |line: &String| match line.split_once("shipyard ") {
-        Some((repository, _)) if seed % 7 == 6 => vec![
-            format!("{repository}sequence dev undo:rollback"),
-            format!("{repository}triggered dev.undo on dev.delivery.finished result=fail"),
-        ],
+        Some((repository, stages)) if seed % 7 == 6 => {
+            let first = stages.split([' ', ':']).next().unwrap_or(stages);
+            vec![
+                format!("{repository}sequence {first} undo:rollback"),
+                format!("{repository}triggered {first}.undo on {first}.delivery.finished result=fail"),
+            ]
+        }
         _ => Vec::new(),
     };
     let mut told = Vec::new();
