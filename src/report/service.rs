@@ -86,10 +86,12 @@ pub(super) fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
     Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next, details: None }
 }
 
-/// What was delivered stays so, where hooks would deliver again what was there before.
+/// What was delivered stays so, where hooks would deliver again what was there before; and what was rolled back since is not
+/// deployed again.
 fn and_held_back(line: Line, planned: Option<&ServicePlan>) -> Line {
-    let round = planned.and_then(|service| service.changes.iter().find(|change| change.came_round()));
-    match round.filter(|_| line.state.is_final()) {
+    let stays = |change: &&Change| change.came_round() || change.is_quarantined();
+    let held_back = planned.and_then(|service| service.changes.iter().find(stays));
+    match held_back.filter(|_| line.state.is_final()) {
         Some(change) => {
             Line { description: format!("{}; {} {}", line.description, change.title(), change.cause), ..line }
         }

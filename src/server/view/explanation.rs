@@ -326,7 +326,7 @@ fn bad_ends(facts: &Facts) -> Vec<Reason> {
     let drift: Vec<Reason> = facts.configs.iter().filter_map(|config| drift_reason(config, &facts.pods)).collect();
     let has_deployed = |run: &Run| run.sequence().is_some_and(SequenceRun::deployed);
     let last = facts.last_delivery.iter().filter(|run| drift.is_empty() || !has_deployed(run));
-    let last: Vec<Reason> = last.filter_map(|run| delivery_reason(run, facts.head.as_ref())).collect();
+    let last: Vec<Reason> = last.filter_map(|run| delivery_reason(run, facts)).collect();
     last.into_iter().chain(drift).collect()
 }
 
@@ -346,14 +346,23 @@ fn proposal_reasons(facts: &Facts) -> impl Iterator<Item = Reason> + '_ {
 }
 
 /// A delivery that failed although every deployment of it went well, as by a test, or that ended before any began.
-fn delivery_reason(run: &Run, head: Option<&RevisionState>) -> Option<Reason> {
+fn delivery_reason(run: &Run, facts: &Facts) -> Option<Reason> {
     let Run::Sequence(run) = run else { return None };
-    let word = ended_badly(run.outcome?, head.is_some_and(|head| head.commit == run.commit))?;
+    let word = ended_badly(run.outcome?, facts.head.as_ref().is_some_and(|head| head.commit == run.commit))?;
     let message = format!("{} of {} {word}: {}", run.sequence(), run.commit.short(), run.message);
     let ServiceKey { stage, service, .. } = &run.service;
     let rerun = format!("`launchway rerun {service} -s {stage} --sequence {}`", run.sequence());
-    let hint = format!("push a fix, or {rerun} goes on from the task that failed");
-    Some(Reason::new("drift", message).hint(hint))
+    Some(Reason::new("drift", message).hint(match may_run_again(run, facts) {
+        true => format!("push a fix, or {rerun} goes on from the task that failed"),
+        false => "push a fix".to_owned(),
+    }))
+}
+
+/// Whether nothing else was declared since of what a delivery brings, and nothing of it waits for a person.
+fn may_run_again(run: &SequenceRun, facts: &Facts) -> bool {
+    let waits = |change: &Change| change.decision == Decision::Wait && !change.is_held();
+    let is_declared = |part: &ServicePlan| Some(&part.content) == run.planned_content();
+    facts.planned.as_ref().is_none_or(|(part, _)| is_declared(part) && !part.changes.iter().any(waits))
 }
 
 /// What the last revision declares and nobody brings, as where its delivery was ended before it began.
