@@ -32,8 +32,15 @@ pub enum HoldKind {
     Person,
     /// A rollback, which a person has to release.
     Rollback,
-    /// A person who has paused a deployment config's rollouts, whose replicas may change, or a delivery.
+    /// A person who has paused a deployment config's rollouts, whose replicas may change, or a delivery, or a stage.
     Pause,
+}
+
+impl Hold {
+    /// Whether it has sequences begin no further task: a person has paused a delivery or a stage. One of a service pauses rollouts.
+    pub fn pauses_tasks(&self) -> bool {
+        self.kind == HoldKind::Pause && self.scope.service.is_none()
+    }
 }
 
 impl HoldKind {

@@ -177,7 +177,7 @@ impl Play<'_> {
         };
         let same = open.filter(|run| run.context.as_ref() == Some(&context)).map(|run| run.id.clone());
         let runs: Vec<RunId> = same.collect();
-        let part = Part { project: self.project.name.clone(), context, stage: None };
+        let part = Part { project: self.project.name.clone(), context: Some(context), stage: None };
         let done = self.world.driver.decide(|transition| match paused {
             true => by_hand::pause_delivery(transition, &part, &runs, WHO),
             false => by_hand::resume_delivery(transition, &part, &runs, WHO),

@@ -308,6 +308,33 @@ fn what_is_paused_begins_no_further_task_until_it_is_resumed() {
 }
 
 #[test]
+fn a_stage_that_is_paused_begins_nothing_until_it_is_resumed() {
+    let shop = Shop::new();
+    shop.send("e1", "dev.delivery.triggered", &json!({"shkeptncontext": "c1"}));
+    shop.offered("deployment");
+    assert!(shop.world.tell(&["pause", "-s", "dev"]).contains("shop/dev paused"));
+    assert!(shop.world.tell(&["pause", "-s", "dev"]).contains("already paused"));
+    shop.execute("deployment", "pass");
+    let tea = json!({"project": "shop", "stage": "dev", "service": "tea"});
+    shop.send("e2", "dev.delivery.triggered", &json!({"shkeptncontext": "c2", "data": tea}));
+    let told = || shop.world.tell(&["why", "tea", "-s", "dev"]);
+    eventually("what comes waits too", || told().contains("delivery of") && told().contains("paused by"));
+    let why = shop.world.tell(&["why", "cart", "-s", "dev"]);
+    assert!(why.contains("waits to go on with `test`: paused by"), "{why}");
+    assert_eq!(shop.world.json(&["get", "holds"])["items"][0]["scope"], "shop/dev");
+    shop.world.kill();
+    shop.world.start();
+    let unknown = shop.world.run(&["pause", "-s", "devel"]);
+    assert!(complaint(&unknown).contains("has no stage `devel`"), "{}", complaint(&unknown));
+    let neither = shop.world.run(&["pause"]);
+    assert_eq!(neither.status.code(), Some(2), "{}", complaint(&neither));
+    shop.world.tell(&["resume", "-s", "dev"]);
+    shop.execute("test", "pass");
+    shop.execute("release", "pass");
+    assert_eq!(shop.world.json(&["get", "holds"])["items"], json!([]));
+}
+
+#[test]
 fn a_sequence_that_failed_runs_again_from_the_task_that_failed() {
     let shop = Shop::new();
     shop.send("e1", "dev.delivery.triggered", &json!({}));

@@ -1,6 +1,6 @@
 //! Makes what people ask for durable. What comes of it is decided in [`crate::engine::by_hand`].
 
-use crate::engine::by_hand::{Cancelled, Images, Resumed};
+use crate::engine::by_hand::{Cancelled, Images, Part, Resumed};
 use crate::engine::deployment::deployer::{self, Ask};
 use crate::engine::records::{Records, Undecided};
 use crate::engine::rollback::Started;
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::model::event::Event;
 use crate::model::hold::{Hold, HoldKind, HoldScope, Release};
-use crate::model::ids::{ConfigKey, PodName, ProjectName, RepositoryName, RunId, ServiceKey};
+use crate::model::ids::{ConfigKey, HoldId, PodName, ProjectName, RepositoryName, RunId, ServiceKey};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::rollback::Rollback;
 use crate::model::run::{Run, SequenceRun};
@@ -181,16 +181,28 @@ pub async fn release(
     Ok(declaring)
 }
 
+/// What pauses a part of a project's deliveries, or one of its stages.
+///
+/// # Errors
+/// If the store fails.
+pub async fn pauses(driver: &Driver, part: &Part) -> Result<Vec<HoldId>> {
+    let (holds, scope) = (driver.store.holds_of(&part.project).await?, part.scope());
+    let holds = holds.into_iter().flat_map(|stored| stored.value.holds);
+    Ok(holds.filter(|hold| hold.pauses_tasks() && hold.scope == scope).map(|hold| hold.id).collect())
+}
+
 /// The runs that go on with their tasks without the pauses among some holds.
 async fn paused_by(driver: &Driver, project: &ProjectName, release: &Release) -> Result<Vec<RunId>> {
     let holds = driver.store.holds_of(project).await?.map_or_else(Vec::new, |it| it.value.holds);
     let mut runs = Vec::new();
     for hold in holds.into_iter().filter(|hold| release.holds.contains(&hold.id)) {
-        let Some(context) = hold.scope.context else { continue };
+        if !hold.pauses_tasks() {
+            continue;
+        }
         let filter = RunFilter {
             project: Some(project.clone()),
             stage: hold.scope.stage,
-            context: Some(context),
+            context: hold.scope.context,
             sequences: Some(true),
             open: Some(true),
             ..RunFilter::default()

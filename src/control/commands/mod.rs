@@ -230,6 +230,15 @@ pub enum SequenceCommand {
         /// Whether it is paused.
         paused: bool,
     },
+    /// Have all that is in a stage, or comes to it, begin no further task, or let it again.
+    PauseStage {
+        /// Of which project.
+        project: ProjectName,
+        /// Which.
+        stage: StageName,
+        /// Whether it is paused.
+        paused: bool,
+    },
     /// End these runs, as far as they have not ended.
     AbortRuns {
         /// Which.

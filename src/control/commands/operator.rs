@@ -270,7 +270,7 @@ impl Operator {
 
     /// Who mistypes a project, a stage or a service must not believe that it is held. A project that nothing was applied of may be
     /// held as a whole and in any stage.
-    async fn refuse_unknown(&self, scope: &HoldScope) -> Result<(), Refusal> {
+    pub(super) async fn refuse_unknown(&self, scope: &HoldScope) -> Result<(), Refusal> {
         let Some(repository) = by_hand::declaring(&self.driver, &scope.project).await? else {
             return self.refuse_unknown_project(&scope.project).await;
         };

@@ -1,7 +1,7 @@
 //! Events from outside, and what people say of sequences.
 
 use crate::control::commands::operator::{Operator, conflict, refuse_bad, said, undeclared};
-use crate::control::commands::{Done, Refusal, SequenceCommand, by_hand as asked};
+use crate::control::commands::{Done, Refusal, SequenceCommand, by_hand as asked, release};
 use crate::engine::by_hand::{self, Meant, Part, Verdict};
 use crate::engine::sequence::incoming::{self, Received};
 use crate::error::Failure;
@@ -30,7 +30,10 @@ pub(super) async fn act(operator: &Operator, told: SequenceCommand, by: &str) ->
             Ok(Done { runs: vec![again.clone()], ..said(format!("runs again as {again}")) })
         }
         SequenceCommand::Pause { project, context, stage, runs, paused } => {
-            pause(operator, &Part { project, context, stage }, &runs, paused, by).await
+            pause(operator, &Part { project, context: Some(context), stage }, &runs, paused, by).await
+        }
+        SequenceCommand::PauseStage { project, stage, paused } => {
+            pause_stage(operator, &Part { project, context: None, stage: Some(stage) }, paused, by).await
         }
         SequenceCommand::AbortRuns { runs } => abort_runs(operator, &runs, by).await,
     }
@@ -89,9 +92,25 @@ async fn pause(operator: &Operator, part: &Part, runs: &[RunId], paused: bool, b
             runs.extend(begun);
         }
     }
+    let context = part.context.clone().unwrap_or_default();
+    Ok(Done { runs, context, ..said(now_so(part, paused, is_new)) })
+}
+
+/// Pauses a stage, or has everything in it go on, and what was pushed meanwhile.
+async fn pause_stage(operator: &Operator, part: &Part, paused: bool, by: &str) -> Result<Done, Refusal> {
+    operator.refuse_unknown(&part.scope()).await?;
+    if paused {
+        return pause(operator, part, &[], true, by).await;
+    }
+    let holds = asked::pauses(&operator.driver, part).await?;
+    let message = now_so(part, false, !holds.is_empty());
+    Ok(Done { message, ..release::release(operator, holds, Vec::new(), false, by).await? })
+}
+
+fn now_so(part: &Part, paused: bool, is_new: bool) -> String {
+    let what = part.context.clone().unwrap_or_else(|| part.scope().to_string());
     let word = if paused { "paused" } else { "resumed" };
-    let message = if is_new { format!("{} {word}", part.context) } else { format!("{} already {word}", part.context) };
-    Ok(Done { runs, context: part.context.clone(), ..said(message) })
+    if is_new { format!("{what} {word}") } else { format!("{what} already {word}") }
 }
 
 async fn pause_known(driver: &Driver, part: &Part, runs: &[RunId], paused: bool, by: &str) -> Result<bool, Failure> {
@@ -105,7 +124,7 @@ async fn pause_known(driver: &Driver, part: &Part, runs: &[RunId], paused: bool,
 /// What of a delivery has not ended by now.
 async fn open_runs(driver: &Driver, part: &Part) -> Result<Vec<RunId>, Failure> {
     let Part { project, context, stage } = part.clone();
-    let (project, context, sequences, open) = (Some(project), Some(context), Some(true), Some(true));
+    let (project, sequences, open) = (Some(project), Some(true), Some(true));
     let filter = RunFilter { project, context, stage, sequences, open, ..RunFilter::default() };
     Ok(driver.store.runs(&filter).await?.found.into_iter().map(|run| run.value.id().clone()).collect())
 }

@@ -1,30 +1,38 @@
-//! Deliveries that begin no further task for a while.
+//! Deliveries and stages that begin no further task for a while.
 
 use crate::engine::holds;
 use crate::engine::records::{Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::event::Event;
-use crate::model::hold::{HoldKind, HoldScope, Release};
+use crate::model::hold::{Hold, HoldKind, HoldScope, Release};
 use crate::model::ids::{HoldId, ProjectName, RunId, StageName};
 use crate::model::run::{Run, SequenceRun};
 
-/// A delivery through its stages, or its part in one of them.
+/// A delivery through its stages, its part in one of them, or all that is in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The project.
     pub project: ProjectName,
-    /// What all of it has in common.
-    pub context: String,
+    /// What all of it has in common; nothing, if a stage is all that it has.
+    pub context: Option<String>,
     /// One stage, or all.
     pub stage: Option<StageName>,
 }
 
-/// Has a delivery begin no further task until it is resumed: what is at a task ends that. Says whether it was not paused. Of
-/// one that is, those are told that have not heard of it, because they had begun before they could meet the pause.
+impl Part {
+    /// What a hold on just this covers.
+    pub fn scope(&self) -> HoldScope {
+        let Self { project, context, stage } = self.clone();
+        HoldScope { project, stage, service: None, context }
+    }
+}
+
+/// Has a delivery, or a stage, begin no further task until it is resumed: what is at a task ends that. Says whether it was not
+/// paused. Of one that is, those are told that have not heard of it, because they had begun before they could meet the pause.
 ///
 /// # Errors
-/// If nothing of it is under way, or something must be read first.
+/// If nothing of a delivery is under way, or something must be read first.
 pub fn pause_delivery(
     transition: &mut Transition<'_>,
     part: &Part,
@@ -37,13 +45,10 @@ pub fn pause_delivery(
         tell_paused(transition, open, by);
         return Ok(false);
     }
-    if open.is_empty() {
-        let failure = Failure::stalled(format!("nothing with context `{}` is under way there", part.context));
-        return Err(failure.into());
+    if let Some(context) = part.context.as_ref().filter(|_| open.is_empty()) {
+        return Err(Failure::stalled(format!("nothing with context `{context}` is under way there")).into());
     }
-    let Part { project, context, stage } = part.clone();
-    let scope = HoldScope { project, stage, service: None, context: Some(context) };
-    holds::place(transition, HoldKind::Pause, scope, format!("paused by {by}"), by)?;
+    holds::place(transition, HoldKind::Pause, part.scope(), format!("paused by {by}"), by)?;
     tell_paused(transition, open, by);
     Ok(true)
 }
@@ -90,8 +95,9 @@ pub(super) fn resumed(transition: &mut Transition<'_>, runs: &[RunId], by: &str)
 /// What pauses just this part.
 fn paused(records: &Records, part: &Part) -> Result<Vec<HoldId>, Undecided> {
     let holds = records.holds.get(&part.project)?;
-    let pauses = |scope: &HoldScope| scope.context.as_ref() == Some(&part.context) && scope.stage == part.stage;
-    let found = holds.into_iter().flat_map(|holds| &holds.holds).filter(|hold| pauses(&hold.scope));
+    let scope = part.scope();
+    let pauses = |hold: &&Hold| hold.kind == HoldKind::Pause && hold.scope == scope;
+    let found = holds.into_iter().flat_map(|holds| &holds.holds).filter(pauses);
     Ok(found.map(|hold| hold.id.clone()).collect())
 }
 

@@ -228,9 +228,9 @@ impl SequenceRun {
         !self.is_rollback && services.any(covers)
     }
 
-    /// Whether a hold pauses it, with all that has its context.
+    /// Whether a hold pauses it, with all that has its context or is in its stage.
     pub fn is_paused_by(&self, hold: &Hold) -> bool {
-        hold.scope.context.is_some() && self.is_held_by(hold)
+        hold.pauses_tasks() && self.is_held_by(hold)
     }
 
     /// Whether its sequence says that it goes to its end, whatever comes after it.

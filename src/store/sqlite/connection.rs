@@ -18,7 +18,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prepared statements that a connection keeps; about as many as there are different ones.
 const CACHED_STATEMENTS: usize = 64;
 /// What a connection that reads keeps of the file, in KiB if negated: there are several of them, and the kernel keeps it all.
-const READERS_CACHE: i32 = -256;
+const READERS_CACHE: i32 = -512;
 
 /// Opens the file for writing and creates it if it is missing, readable for its owner alone: it holds the content of
 /// declared secrets.

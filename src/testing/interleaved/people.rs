@@ -191,7 +191,7 @@ async fn pause(driver: &Driver, service: &ServiceKey, in_its_stage: bool, is_pau
         run.context.as_ref() == Some(&context) && stage.as_ref().is_none_or(|stage| &run.service.stage == stage)
     };
     let runs: Vec<RunId> = open.iter().filter(is_part).map(|run| run.id.clone()).collect();
-    let part = Part { project: service.project.clone(), context, stage };
+    let part = Part { project: service.project.clone(), context: Some(context), stage };
     let done = driver.decide(|transition| match is_paused {
         true => commands::pause_delivery(transition, &part, &runs, WHO),
         false => commands::resume_delivery(transition, &part, &runs, WHO),

@@ -4,7 +4,7 @@ use super::*;
 use crate::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds, Release};
 
 fn part() -> Part {
-    Part { project: "shop".into(), context: "c1".into(), stage: None }
+    Part { project: "shop".into(), context: Some("c1".into()), stage: None }
 }
 
 #[test]
@@ -39,9 +39,7 @@ fn what_is_paused_twice_goes_on_once_nothing_pauses_it() {
     let run = SequenceRun { context, paused, ..tests_first(delivery("s1", "b")) };
     let here = Part { stage: Some(run.service.stage.clone()), ..part() };
     let hold = |id: &str, part: &Part| {
-        let Part { project, context, stage } = part.clone();
-        let scope = HoldScope { project, stage, service: None, context: Some(context) };
-        let (kind, reason, by) = (HoldKind::Pause, "paused by ann".into(), "ann".into());
+        let (kind, scope, reason, by) = (HoldKind::Pause, part.scope(), "paused by ann".into(), "ann".into());
         Hold { id: id.into(), kind, scope, reason, by, since: NOW }
     };
     let holds = |holds: &[Hold]| ProjectHolds { holds: holds.to_vec(), ..ProjectHolds::none("shop".into()) };
@@ -61,6 +59,25 @@ fn what_is_paused_twice_goes_on_once_nothing_pauses_it() {
     let made = made.expect("it is released");
     assert!(made.only::<ProjectHolds>().holds.is_empty());
     assert_eq!(made.told(&run.id), [&Event::Resumed { by: "bob".into() }], "in the same transaction");
+}
+
+#[test]
+fn a_stage_that_is_paused_pauses_all_that_is_in_it_or_comes_but_who_goes_back() {
+    let stage = Part { context: None, stage: Some("dev".into()), ..part() };
+    let run = tests_first(delivery("s1", "b"));
+    let memory = serves().with(sequence(&run)).with(slot(Some(&run), &[]));
+    let made = memory.decide(|transition| pause_delivery(transition, &stage, &[run.id.clone()], "ann"));
+    let made = made.expect("it is paused");
+    assert_eq!(made.told(&run.id), [&Event::Paused { by: "ann".into() }]);
+    let hold = &made.only::<ProjectHolds>().holds[0];
+    assert_eq!((hold.kind, hold.scope.to_string()), (HoldKind::Pause, "shop/dev".into()));
+    let elsewhere = SequenceRun { service: service("production"), ..run.clone() };
+    let back = SequenceRun { is_rollback: true, ..run.clone() };
+    assert_eq!([&run, &elsewhere, &back].map(|run| run.is_paused_by(hold)), [true, false, false]);
+    let rollouts = Hold { scope: HoldScope::of(run.service.clone()), ..hold.clone() };
+    assert!(!run.is_paused_by(&rollouts), "tasks go on while rollouts are paused");
+    let nothing = serves().decide(|transition| pause_delivery(transition, &stage, &[], "ann"));
+    assert!(nothing.expect("a stage is paused before anything comes").answer);
 }
 
 #[test]

@@ -88,8 +88,9 @@ pub struct PauseRequest {
     pub project: String,
     /// In which stage something of it is under way: its delivery is meant, in all stages.
     pub stage: String,
-    /// Of which service.
-    pub service: String,
+    /// Of which service; if none is named, all that is in the stage, or comes to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
     /// Whether it is paused.
     pub paused: bool,
 }
@@ -213,6 +214,9 @@ pub(in crate::server) async fn control(
         }
     };
     let stage = request.stage.filter(|stage| !stage.is_empty());
+    if let Some(stage) = &stage {
+        state.query.keptn_project(&project).await?.into_stage(stage)?;
+    }
     let runs = state.query.open_runs_of(&project, &context, stage.as_deref()).await?;
     let told = match paused {
         None => SequenceCommand::AbortRuns { runs },
@@ -230,6 +234,11 @@ pub(in crate::server) async fn pause(
     Body(request): Body<PauseRequest>,
 ) -> Answer<Json<Done>> {
     let PauseRequest { project, stage, service, paused } = request;
+    let Some(service) = service else {
+        let (project, stage) = (project.as_str().into(), stage.as_str().into());
+        let told = SequenceCommand::PauseStage { project, stage, paused };
+        return state.act(Command::Sequence(told), &actor).await.map(Json);
+    };
     let context = state.query.open_context_of(&key(&project, &stage, &service)).await?;
     let runs = state.query.open_runs_of(&project, &context, None).await?;
     let told = SequenceCommand::Pause { project: project.as_str().into(), context, stage: None, runs, paused };
