@@ -9,6 +9,8 @@ mod rollback;
 mod sequences;
 pub(in crate::control) mod spoken;
 
+pub use sequences::set_paused;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -81,19 +81,35 @@ async fn abort(operator: &Operator, service: &ServiceKey, by: &str) -> Result<Do
 
 /// Pauses or resumes what has a context, of which `runs` were open a moment ago.
 async fn pause(operator: &Operator, part: &Part, runs: &[RunId], paused: bool, by: &str) -> Result<Done, Refusal> {
-    let (driver, mut runs) = (&operator.driver, runs.to_vec());
-    let is_new = pause_known(driver, part, &runs, paused, by).await.map_err(conflict)?;
+    let set = set_paused(&operator.driver, part, runs, paused, by).await;
+    let (is_new, runs) = set.map_err(conflict)?;
+    let context = part.context.clone().unwrap_or_default();
+    Ok(Done { runs, context, ..said(now_so(part, paused, is_new)) })
+}
+
+/// Pauses or resumes a part of what goes on, of which `runs` were open a moment ago. Says whether it was not so, and of which.
+///
+/// # Errors
+/// If nothing of a delivery is under way, or the store fails.
+pub async fn set_paused(
+    driver: &Driver,
+    part: &Part,
+    runs: &[RunId],
+    paused: bool,
+    by: &str,
+) -> Result<(bool, Vec<RunId>), Failure> {
+    let mut runs = runs.to_vec();
+    let is_new = pause_known(driver, part, &runs, paused, by).await?;
     if paused {
         // What has begun in between could not meet the pause; what begins from now on does.
-        let begun = open_runs(driver, part).await.map_err(conflict)?.into_iter().filter(|run| !runs.contains(run));
+        let begun = open_runs(driver, part).await?.into_iter().filter(|run| !runs.contains(run));
         let begun: Vec<RunId> = begun.collect();
         if !begun.is_empty() {
-            pause_known(driver, part, &begun, paused, by).await.map_err(conflict)?;
+            pause_known(driver, part, &begun, paused, by).await?;
             runs.extend(begun);
         }
     }
-    let context = part.context.clone().unwrap_or_default();
-    Ok(Done { runs, context, ..said(now_so(part, paused, is_new)) })
+    Ok((is_new, runs))
 }
 
 /// Pauses a stage, or has everything in it go on, and what was pushed meanwhile.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 
 use crate::config::RetentionSettings;
-use crate::control::commands::by_hand;
+use crate::control::commands::{by_hand, set_paused};
 use crate::control::housekeeping::Housekeeping;
 use crate::engine::by_hand::{self as commands, Images, Meant, Part, Verdict};
 use crate::engine::sync::{Allowance, Trigger};
@@ -27,7 +27,7 @@ use crate::testing::world::hold_scope;
 /// Who acts by hand.
 const WHO: &str = "ann";
 /// What people can ask for.
-const VERBS: [&str; 26] = [
+const VERBS: [&str; 28] = [
     "hold",
     "release",
     "cancel",
@@ -54,6 +54,8 @@ const VERBS: [&str; 26] = [
     "tell",
     "pause-delivery",
     "resume-delivery",
+    "pause-stage",
+    "resume-stage",
 ];
 
 /// Whether a line is something that people ask for.
@@ -105,6 +107,11 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
         ["tell", rest @ ..] => executors::tells(daemon, repository, project, rest).await,
         ["approve" | "reject" | "abort" | "rerun" | "pause-delivery" | "resume-delivery", ..] => {
             judge(driver, project, words).await
+        }
+        ["pause-stage", stage] => set_paused(driver, &whole(project, stage), &[], true, WHO).await.map(drop),
+        ["resume-stage", stage] => {
+            let holds = by_hand::pauses(driver, &whole(project, stage)).await?;
+            release(daemon, project, Release { holds, ..Release::default() }).await
         }
         ["deployer", dc, rest @ ..] => deployer::asks(driver, &key(dc)?, rest).await.map(drop),
         ["down"] => switch::down(driver, repository, WHO).await.map(drop),
@@ -172,6 +179,11 @@ async fn judge(driver: &Driver, project: &ProjectName, words: &[&str]) -> Result
 /// A service in a stage of a project.
 pub(super) fn place(project: &ProjectName, stage: &str, service: &str) -> ServiceKey {
     ServiceKey { project: project.clone(), stage: StageName::new(stage), service: ServiceName::new(service) }
+}
+
+/// All that is in a stage.
+fn whole(project: &ProjectName, stage: &str) -> Part {
+    Part { project: project.clone(), context: None, stage: Some(StageName::new(stage)) }
 }
 
 /// Pauses or resumes what is under way of a service, in its stage alone or in all, as the daemon's command does.

@@ -20,6 +20,7 @@
 //! tell sequence STAGE SEQUENCE SERVICE, tell domain KIND STAGE SERVICE   what starts sequences
 //! tell approved ID STAGE SERVICE   what was asked for by that id is approved
 //! pause-delivery STAGE SERVICE [all], resume-delivery   what is under way of a service, in its stage or in all
+//! pause-stage STAGE, resume-stage STAGE   all that is in a stage or comes to it
 //! listen, refuse-events, take-events   somebody is told all that happens; who listens takes nothing, or everything
 //! refuse-statuses busy, rights   statuses are refused for a while, or for want of rights; `take-statuses` ends that
 //! prepare IMAGE                  images whose names contain this are being prepared until `prepared IMAGE`

@@ -138,7 +138,8 @@ fn told(seed: u64, random: Random, family: Family) -> Story {
 
 /// What some stories vary without drawing anything: in one of 17 each delivery has its turn, unless one deletes what others read or
 /// bring again, in one of 19 a head is put back by force in place of a rewritten one, in one of five whole deliveries run again
-/// in place of failed versions, and in one of seven the first stage goes back from what fails after its deployment.
+/// in place of failed versions, in one of seven the first stage goes back from what fails after its deployment, and in one of
+/// eleven whole stages are paused in place of deliveries or rollouts.
 fn varied(seed: u64, lines: Vec<String>) -> Vec<String> {
     let deletes = lines.iter().any(|line| line.contains("needs=") || line.contains("remove "));
     let each_has_its_turn = |line: &String| match line.split_once("shipyard ") {
@@ -162,13 +163,27 @@ fn varied(seed: u64, lines: Vec<String>) -> Vec<String> {
     for line in lines {
         let turns = each_has_its_turn(&line).into_iter().chain(goes_back(&line)).collect::<Vec<_>>();
         let line = if seed % 19 == 18 { line.replace("push rewritten", "push back") } else { line };
-        told.push(match line.split_once("retry ") {
+        let line = match line.split_once("retry ") {
             Some((repository, config)) if seed % 5 == 4 => format!("{repository}rerun {}", config.replace('/', " ")),
             _ => line,
-        });
+        };
+        told.push(if seed % 11 == 10 { of_its_stage(line) } else { line });
         told.extend(turns);
     }
     told
+}
+
+/// A whole stage is paused or resumed in place of a delivery or a rollout in it.
+fn of_its_stage(line: String) -> String {
+    for (verb, of_stage) in [("pause", "pause-stage"), ("resume", "resume-stage")] {
+        for asked in [format!("{verb}-delivery "), format!("{verb} ")] {
+            if let Some((repository, place)) = line.split_once(&asked) {
+                let stage = place.split(['/', ' ']).next().unwrap_or(place);
+                return format!("{repository}{of_stage} {stage}");
+            }
+        }
+    }
+    line
 }
 
 struct Teller {

@@ -66,7 +66,7 @@ fn a_stage_that_is_paused_pauses_all_that_is_in_it_or_comes_but_who_goes_back() 
     let stage = Part { context: None, stage: Some("dev".into()), ..part() };
     let run = tests_first(delivery("s1", "b"));
     let memory = serves().with(sequence(&run)).with(slot(Some(&run), &[]));
-    let made = memory.decide(|transition| pause_delivery(transition, &stage, &[run.id.clone()], "ann"));
+    let made = memory.decide(|transition| pause_delivery(transition, &stage, std::slice::from_ref(&run.id), "ann"));
     let made = made.expect("it is paused");
     assert_eq!(made.told(&run.id), [&Event::Paused { by: "ann".into() }]);
     let hold = &made.only::<ProjectHolds>().holds[0];

@@ -103,7 +103,7 @@ fn only_what_the_delivery_has_brought_goes_back() {
         (memory.clone().with(slot(None, &[])), &by_hand, "nothing of ccccccc was delivered last of `web` in dev"),
         (memory.clone().with(past(1, "a", Phase::Failed)), &undo, "cannot: no previous deployment exists for `web`"),
         (
-            memory.clone().with(paused),
+            memory.with(paused),
             &undo,
             "cannot: cannot rollback a paused deployment config (`launchway rollout resume dc/web -s dev` lets it go on; \
              then go back)",
