@@ -172,7 +172,7 @@ fn examples() -> Vec<(String, String)> {
 #[test]
 fn the_documentations_examples_are_right() {
     let examples = examples();
-    assert_eq!(examples.len(), 11);
+    assert_eq!(examples.len(), 12);
     let code = [
         ("services/web/bin/launch", "run"),
         ("services/web/bin/migrate", "run"),

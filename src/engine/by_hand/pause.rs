@@ -54,7 +54,7 @@ pub fn pause_delivery(
 }
 
 fn tell_paused(transition: &mut Transition<'_>, open: Vec<(RunId, SequenceRun)>, by: &str) {
-    for (id, _) in open {
+    for (id, _) in open.into_iter().filter(|(_, run)| !run.is_rollback) {
         transition.tell(id, Event::Paused { by: by.to_owned() });
     }
 }

@@ -44,9 +44,8 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
     refuse_if_queued(transition.records, &state)?;
     refuse_if_waiting(transition.records, &state)?;
     let version = attempt.version.number;
-    let Some(delivery) = last_delivery(transition.records, &state, attempt)? else {
-        return Err(not_delivered(transition.records, attempt)?.into());
-    };
+    let missing = || Failure::stalled(format!("the record of version {version} is gone"));
+    let delivery = last_delivery(transition.records, &state, attempt)?.ok_or_else(missing)?;
     refuse_if_let_pass_no_more(transition.records, &delivery)?;
     let cause = format!("retried by {by}");
     let run = again(transition, &delivery, (&cause, by))?;
@@ -113,20 +112,6 @@ fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> R
         }
     }
     Ok(None)
-}
-
-/// Why what no delivery brought is not attempted again: a task has gone back by it, or the record of that is gone.
-fn not_delivered(records: &Records, attempt: &Attempt) -> Result<Failure, Undecided> {
-    let version = attempt.version.number;
-    Ok(match records.runs.get(&attempt.run)?.and_then(Run::sequence) {
-        Some(by) => {
-            let ServiceKey { stage, service, .. } = &by.service;
-            let failure = Failure::stalled(format!("rollout #{version} went back, as {} asked for", by.whereabouts()));
-            let rerun = format!("launchway rerun {service} -s {stage} --sequence {}", by.sequence());
-            failure.hint(format!("`{rerun}` tries that again"))
-        }
-        None => Failure::stalled(format!("the record of version {version} is gone")),
-    })
 }
 
 /// Why what failed is not attempted again.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::deployment::{beside, ownership, quarantine, turn};
 use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::rollback;
 use crate::engine::sequence::slot;
 use crate::engine::transition::Transition;
 use crate::error::{Context, Failure};
@@ -291,6 +292,9 @@ pub(in crate::engine) fn attempt_ended(
         Some(Run::Deployment(run)) => Some((**run).clone()),
         Some(Run::Sequence(_)) | None => None,
     };
+    if let Some(run) = &run {
+        rollback::task_ended(transition, run, outcome.passes())?;
+    }
     let (records, now) = (&mut *transition.records, transition.now);
     let Some(state) = records.configs.get_mut(key)? else { return Ok(()) };
     let had_it = state.wanted.owner.as_ref() == Some(by);

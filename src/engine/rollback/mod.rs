@@ -32,7 +32,7 @@ use crate::model::run::Run;
 use crate::model::state::ConfigState;
 
 pub use start::{RolledBack, Started, roll_back};
-pub(in crate::engine) use task::{carry_out, decide_task};
+pub(in crate::engine) use task::{carry_out, decide_task, ended as task_ended};
 pub use undo::undo;
 
 /// A sequence run has ended. Once somebody has gone back, Git says something else than what serves: the head is planned on

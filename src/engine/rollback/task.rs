@@ -12,12 +12,14 @@ use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::cause::Cause;
 use crate::model::event::Event;
-use crate::model::ids::RunId;
+use crate::model::ids::{Digest, RunId};
 use crate::model::object::Kind;
+use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
-use crate::model::rollback::{RollbackParts, RollbackTo};
-use crate::model::run::{DoneBy, Run, SequenceRun};
-use crate::model::state::{ConfigState, Quarantined};
+use crate::model::rollback::{Past, RollbackParts, RollbackTo};
+use crate::model::run::{DeploymentRun, DoneBy, Run, SequenceRun};
+use crate::model::shipyard::DEPLOYMENT_TASK;
+use crate::model::state::{ConfigState, Quarantined, spec_of};
 
 /// What goes back, and what does not.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -60,6 +62,10 @@ fn part(records: &Records, run: &SequenceRun) -> Result<Part, Undecided> {
         part.left = vec![format!("nothing of {} was delivered last of `{service}` in {stage}", run.commit.short())];
         return Ok(part);
     };
+    if let Some(waits) = only_waits(&delivery).filter(|_| run.delivery.is_some() || run.preceded.is_some()) {
+        part.left = vec![format!("nothing of {} has failed: {waits}", delivery.whereabouts())];
+        return Ok(part);
+    }
     let mut needs = Needs::default();
     let is_its = |change: &&Change| change.key.kind == Kind::DeploymentConfig && !change.is_led();
     for change in delivery.changes().iter().filter(is_its) {
@@ -85,6 +91,14 @@ fn delivery(records: &Records, run: &SequenceRun) -> Result<Option<SequenceRun>,
     Ok(last.filter(|last| run.preceded.is_none() || last.commit == run.commit).cloned())
 }
 
+/// What a delivery ended for that has deployed all that it could, where something else of it waits for a person.
+fn only_waits(delivery: &SequenceRun) -> Option<&str> {
+    let first = delivery.tasks.iter().find(|task| task.outcome.is_some_and(|outcome| !outcome.passes()))?;
+    let is_deployed = first.deployments.iter().all(|deployment| deployment.outcome.is_some_and(Outcome::passes));
+    let waits = first.name == DEPLOYMENT_TASK && first.outcome == Some(Outcome::ABORTED) && is_deployed;
+    waits.then_some(&*first.message)
+}
+
 fn of_config(records: &Records, delivery: &SequenceRun, name: &str, part: &mut Part) -> Result<(), Undecided> {
     let key = delivery.service.config(name);
     let Some(state) = records.configs.get(&key)?.filter(|state| !state.removed) else {
@@ -100,18 +114,31 @@ fn of_config(records: &Records, delivery: &SequenceRun, name: &str, part: &mut P
         part.left.push(format!("version {number} of `{name}` serves, which {of} has brought and not {not}"));
         return Ok(());
     }
-    refuse_if_paused(records, state)?;
-    // An attempt to go back that failed has left what is gone back from.
-    let at_rest = ConfigState { attempted: None, ..state.clone() };
-    match target::choose(records.history(&key)?, &at_rest, &RollbackTo::LastComplete, &target::Planned::new()) {
+    match refuse_if_paused(records, state) {
+        Err(Undecided::Refused(paused)) => {
+            part.cannot.push(paused.one_line());
+            return Ok(());
+        }
+        decided => decided?,
+    }
+    match target(records.history(&key)?, state) {
         Ok(number) => drop(part.to.insert(name.to_owned(), number)),
         Err(none) => part.cannot.push(none.to_string()),
     }
     Ok(())
 }
 
+/// The last version that served before and was something else, but for what was gone back from as well. An attempt at that which
+/// failed has left what is gone back from.
+fn target(history: &[Past], state: &ConfigState) -> Result<u32, Failure> {
+    let is_bad = |content: &Digest| state.quarantined.iter().any(|bad| bad.content == *content);
+    let good: Vec<Past> = history.iter().filter(|past| !is_bad(&past.content)).cloned().collect();
+    let beside = state.beside.clone().filter(|beside| !is_bad(&beside.version.object.digest));
+    let at_rest = ConfigState { attempted: None, beside, ..state.clone() };
+    target::choose(&good, &at_rest, &RollbackTo::LastComplete, &target::Planned::new())
+}
+
 /// A deployment config goes back to a version, by a next one that has its content: what that deploys is the earlier revision's.
-/// What served until then is quarantined.
 ///
 /// # Errors
 /// If something must be read first, or that version is gone.
@@ -129,7 +156,6 @@ pub(in crate::engine) fn carry_out(
     let who = run.by.clone().unwrap_or_else(|| run.event_name());
     let cause = format!("rollback to version {to} by {who}");
     hand_over_to_beside(transition, &state, to, &format!("superseded by {cause}"))?;
-    quarantine(transition, &state, &run)?;
     let object = Arc::new(restore::restore(&state.object, &earlier.object, RollbackParts::ALL));
     let change = Change {
         cause,
@@ -141,14 +167,35 @@ pub(in crate::engine) fn carry_out(
     apply::start_version(transition, &parent, &change)
 }
 
-fn quarantine(transition: &mut Transition<'_>, state: &ConfigState, run: &SequenceRun) -> Result<(), Undecided> {
-    let since = transition.now;
-    let Some(serving) = &state.serving else { return Ok(()) };
-    if let Some(state) = transition.records.configs.get_mut(&state.key)? {
-        let reason = format!("{} has rolled back version {}", run.event_name(), serving.number);
-        state.quarantine(Quarantined { content: serving.object.digest.clone(), reason, since });
+/// A deployment by which a task goes back has ended. What served until then is quarantined; if it serves on, nothing has happened.
+pub(in crate::engine) fn ended(
+    transition: &mut Transition<'_>,
+    run: &DeploymentRun,
+    passed: bool,
+) -> Result<(), Undecided> {
+    let Some(by) = asked_by(transition.records, run)? else { return Ok(()) };
+    let now = transition.now;
+    let Some(state) = transition.records.configs.get_mut(&run.config)? else { return Ok(()) };
+    let Some(serving) = state.serving.clone() else { return Ok(()) };
+    if passed {
+        let reason = format!("{by} has rolled back version {}", serving.number);
+        state.quarantine(Quarantined { content: serving.object.digest.clone(), reason, since: now });
+        return Ok(());
     }
+    let Ok(spec) = spec_of(&serving.object) else { return Ok(()) };
+    state.declare(&serving.object, &spec, &serving.commit, now);
+    state.wanted.replicas = state.replicas(&spec);
+    state.attempted = None;
     Ok(())
+}
+
+/// The sequence whose task goes back by a deployment, if one does.
+fn asked_by(records: &Records, run: &DeploymentRun) -> Result<Option<String>, Undecided> {
+    if !run.is_rollback {
+        return Ok(None);
+    }
+    let by = records.runs.get(&run.parent)?.and_then(Run::sequence).filter(|by| !by.is_rollback);
+    Ok(by.map(SequenceRun::event_name))
 }
 
 /// Whether a task of a run has had something gone back, however that ended.

@@ -118,11 +118,16 @@ impl SequenceRun {
         match task.name.as_str() {
             DEPLOYMENT_TASK if !is_theirs => DoneBy::Deployment,
             _ if self.definition(index).is_some() => DoneBy::Pod,
-            _ if !self.is_foreign && task.is_built_in_rollback() => DoneBy::Rollback,
+            _ if !self.is_foreign && task.is_built_in_rollback() && !self.is_offered(index) => DoneBy::Rollback,
             APPROVAL_TASK => DoneBy::Approval,
             EVALUATION_TASK if evaluation::are_declared(&task.properties) => DoneBy::Evaluation,
             _ => DoneBy::Executors,
         }
+    }
+
+    /// Whether the task at `index` was left to executors, as by a program of before that left them more.
+    fn is_offered(&self, index: usize) -> bool {
+        self.tasks.get(index).is_some_and(|task| task.offers > 0)
     }
 
     /// The task at `index` as the shipyard declares it.

@@ -203,6 +203,9 @@ fn run_reason(run: &Run, facts: &Facts) -> Option<Reason> {
         .chain(of_run.map(Change::target));
     let ServiceKey { stage, service, .. } = &run.service;
     let hint = match (run.state, targets.next()) {
+        _ if run.paused.is_some() && is_stage_paused(run, facts) => {
+            format!("`launchway resume -s {stage}` lets all of the stage go on")
+        }
         _ if run.paused.is_some() => format!("`launchway resume {service} -s {stage}` lets it go on"),
         _ if run.awaits_approval().is_some() => {
             let meant = meant(run, &facts.slot);
@@ -212,6 +215,11 @@ fn run_reason(run: &Run, facts: &Facts) -> Option<Reason> {
         _ => steps,
     };
     Some(Reason::new("run", message).hint(hint))
+}
+
+/// Whether a run is paused with all of its stage.
+fn is_stage_paused(run: &SequenceRun, facts: &Facts) -> bool {
+    facts.holds.iter().any(|hold| hold.scope.context.is_none() && run.is_paused_by(hold))
 }
 
 /// How a person names a run that waits for approval: by its revision, unless another one of that waits too.

@@ -108,11 +108,7 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
         ["approve" | "reject" | "abort" | "rerun" | "pause-delivery" | "resume-delivery", ..] => {
             judge(driver, project, words).await
         }
-        ["pause-stage", stage] => set_paused(driver, &whole(project, stage), &[], true, WHO).await.map(drop),
-        ["resume-stage", stage] => {
-            let holds = by_hand::pauses(driver, &whole(project, stage)).await?;
-            release(daemon, project, Release { holds, ..Release::default() }).await
-        }
+        ["pause-stage" | "resume-stage", stage] => pause_stage(daemon, project, stage, words[0] == "pause-stage").await,
         ["deployer", dc, rest @ ..] => deployer::asks(driver, &key(dc)?, rest).await.map(drop),
         ["down"] => switch::down(driver, repository, WHO).await.map(drop),
         ["up"] => {
@@ -181,9 +177,14 @@ pub(super) fn place(project: &ProjectName, stage: &str, service: &str) -> Servic
     ServiceKey { project: project.clone(), stage: StageName::new(stage), service: ServiceName::new(service) }
 }
 
-/// All that is in a stage.
-fn whole(project: &ProjectName, stage: &str) -> Part {
-    Part { project: project.clone(), context: None, stage: Some(StageName::new(stage)) }
+/// Pauses or resumes all that is in a stage, as the daemon's command does.
+async fn pause_stage(daemon: &Daemon, project: &ProjectName, stage: &str, is_paused: bool) -> Result<()> {
+    let (driver, part) = (&daemon.driver, Part { project: project.clone(), context: None, stage: Some(stage.into()) });
+    if is_paused {
+        return set_paused(driver, &part, &[], true, WHO).await.map(drop);
+    }
+    let holds = by_hand::pauses(driver, &part).await?;
+    release(daemon, project, Release { holds, ..Release::default() }).await
 }
 
 /// Pauses or resumes what is under way of a service, in its stage alone or in all, as the daemon's command does.

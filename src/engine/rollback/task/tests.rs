@@ -9,7 +9,7 @@ use crate::engine::sequence::machine::task_records;
 use crate::manifest::digest;
 use crate::model::outcome::Outcome;
 use crate::model::project::Procedure;
-use crate::model::run::{DeploymentRun, Phase, SequenceState};
+use crate::model::run::{DeploymentRun, Phase, SequenceState, TaskRecord};
 use crate::model::shipyard::{ROLLBACK_TASK, Sequence, Task};
 use crate::model::slot::{Delivered, SlotState};
 use crate::model::state::Version;
@@ -76,8 +76,28 @@ fn it_becomes_a_new_version_of_the_earlier_revision_and_what_served_is_quarantin
     let state = made.only::<ConfigState>();
     let attempt = state.attempted.as_ref().expect("it is attempted");
     assert_eq!((attempt.version.number, attempt.version.commit.as_str()), (3, "aaaaaaa"));
-    let bad: Vec<(&_, &str)> = state.quarantined.iter().map(|it| (&it.content, &*it.reason)).collect();
-    assert_eq!(bad, [(&object("b").digest, "dev.undo has rolled back version 2")]);
+    assert!(state.quarantined.is_empty(), "it serves until then");
+}
+
+#[test]
+fn what_served_is_quarantined_once_it_does_not_any_more_and_a_rollback_that_fails_leaves_nothing() {
+    for (passed, expected) in [(true, vec![object("b").digest.clone()]), (false, Vec::new())] {
+        for by_hand in [false, true] {
+            let by = SequenceRun { is_rollback: by_hand, ..undo() };
+            let run = DeploymentRun { is_rollback: true, ..run_of(3, "a", &by, Phase::Running) };
+            let going = attempted(brought(2, "b"), "a", &by, None);
+            let memory = delivered().with(sequence(&by)).with(going);
+            let made = memory.decide(|transition| {
+                super::ended(transition, &run, passed)?;
+                Ok(transition.records.configs.get(&web())?.cloned().expect("it is there"))
+            });
+            let state = made.expect("it is decided").answer;
+            let bad: Vec<Digest> = state.quarantined.iter().map(|bad| bad.content.clone()).collect();
+            assert_eq!(bad, if by_hand { Vec::new() } else { expected.clone() }, "{passed} {by_hand}");
+            let is_as_before = state.attempted.is_none() && state.object.digest == object("b").digest;
+            assert_eq!(is_as_before, !passed && !by_hand, "{passed} {by_hand}");
+        }
+    }
 }
 
 #[test]
@@ -91,6 +111,14 @@ fn only_what_the_delivery_has_brought_goes_back() {
     let paused = ConfigState { object: paused, ..brought(2, "b") };
     let gone = ConfigState { removed: true, serving: None, ..brought(2, "b") };
     let nothing = ConfigState { serving: None, ..brought(2, "b") };
+    let bad = Quarantined { content: object("a").digest.clone(), reason: "dev.undo".into(), since: NOW };
+    let bad_before = ConfigState { quarantined: vec![bad], ..brought(2, "b") };
+    let waits = TaskRecord {
+        outcome: Some(Outcome::ABORTED),
+        message: "side: quarantined".into(),
+        ..TaskRecord::new("deployment", "deployment")
+    };
+    let waits = SequenceRun { tasks: vec![waits], ..ended(delivery("s2", "b"), Outcome::ABORTED) };
     let web = "{\"web\": 1}";
     for (memory, run, expected) in [
         (memory.clone(), &undo, web),
@@ -99,6 +127,9 @@ fn only_what_the_delivery_has_brought_goes_back() {
         (memory.clone().with(failed), &undo, web),
         (memory.clone().with(before), &undo, "version 1 of `web` serves, which aaaaaaa has brought and not bbbbbbb"),
         (memory.clone().with(gone), &undo, "`web` is deployed no longer"),
+        (memory.clone().with(bad_before), &undo, "cannot: no previous deployment exists for `web`"),
+        (memory.clone().with(sequence(&waits)), &undo, "nothing of delivery of bbbbbbb has failed: side: quarantined"),
+        (memory.clone().with(sequence(&waits)), &by_hand, web),
         (memory.clone().with(nothing), &undo, "no version of `web` serves"),
         (memory.clone().with(slot(None, &[])), &by_hand, "nothing of ccccccc was delivered last of `web` in dev"),
         (memory.clone().with(past(1, "a", Phase::Failed)), &undo, "cannot: no previous deployment exists for `web`"),

@@ -52,8 +52,9 @@ impl Step {
             Event::GoesBack { task, to, left } if *task == index && to.is_empty() => {
                 self.finish(index, Outcome::PASS, format!("nothing goes back: {left}"));
             }
-            Event::GoesBack { task, to, .. } if *task == index => {
+            Event::GoesBack { task, to, left } if *task == index => {
                 let by = self.run.id.clone();
+                self.run.tasks[index].message.clone_from(left);
                 self.run.tasks[index].deployments = to.keys().cloned().map(DeploymentRef::asked).collect();
                 let back = to.iter().map(|(config, to)| (by.clone(), config.clone(), *to));
                 self.decided.effects.extend(back.map(|(by, config, to)| Effect::RollBack { by, config, to }));
@@ -141,7 +142,11 @@ impl Step {
             let outcome = worst(refs.iter().filter_map(|ended| ended.outcome));
             let message = told(refs);
             match (outcome.passes(), self.run.done_by(index)) {
-                (true, DoneBy::Rollback) => self.finish(index, outcome, format!("rolled back: {message}")),
+                (true, DoneBy::Rollback) => {
+                    let left = Some(self.run.tasks[index].message.clone()).filter(|left| !left.is_empty());
+                    let told = [Some(format!("rolled back: {message}")), left].into_iter().flatten();
+                    self.finish(index, outcome, told.collect::<Vec<_>>().join("; "));
+                }
                 (true, _) => self.serves(index),
                 (false, _) => self.finish(index, outcome, message),
             }

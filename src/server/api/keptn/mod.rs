@@ -214,10 +214,10 @@ pub(in crate::server) async fn control(
         }
     };
     let stage = request.stage.filter(|stage| !stage.is_empty());
-    if let Some(stage) = &stage {
+    let runs = state.query.open_runs_of(&project, &context, stage.as_deref()).await?;
+    if let Some(stage) = stage.as_deref().filter(|_| runs.is_empty()) {
         state.query.keptn_project(&project).await?.into_stage(stage)?;
     }
-    let runs = state.query.open_runs_of(&project, &context, stage.as_deref()).await?;
     let told = match paused {
         None => SequenceCommand::AbortRuns { runs },
         Some(paused) => {
