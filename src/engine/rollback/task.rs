@@ -12,14 +12,14 @@ use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::cause::Cause;
 use crate::model::event::Event;
-use crate::model::ids::{Digest, RunId};
+use crate::model::ids::{ConfigKey, Digest, RunId};
 use crate::model::object::Kind;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
 use crate::model::rollback::{Past, RollbackParts, RollbackTo};
 use crate::model::run::{DeploymentRun, DoneBy, Run, SequenceRun};
 use crate::model::shipyard::DEPLOYMENT_TASK;
-use crate::model::state::{ConfigState, Quarantined, spec_of};
+use crate::model::state::{ConfigState, Quarantined, Version, spec_of};
 
 /// What goes back, and what does not.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -156,6 +156,11 @@ pub(in crate::engine) fn carry_out(
     let who = run.by.clone().unwrap_or_else(|| run.event_name());
     let cause = format!("rollback to version {to} by {who}");
     hand_over_to_beside(transition, &state, to, &format!("superseded by {cause}"))?;
+    let serving = transition.records.configs.get(&key)?.and_then(|state| state.serving.as_ref());
+    let serving = serving.map(|version| version.number);
+    if let Some(bad) = state.serving.as_ref().filter(|bad| Some(bad.number) != serving) {
+        quarantine(transition, &key, bad, &run.event_name())?; // it does not serve any more
+    }
     let object = Arc::new(restore::restore(&state.object, &earlier.object, RollbackParts::ALL));
     let change = Change {
         cause,
@@ -178,14 +183,23 @@ pub(in crate::engine) fn ended(
     let Some(state) = transition.records.configs.get_mut(&run.config)? else { return Ok(()) };
     let Some(serving) = state.serving.clone() else { return Ok(()) };
     if passed {
-        let reason = format!("{by} has rolled back version {}", serving.number);
-        state.quarantine(Quarantined { content: serving.object.digest.clone(), reason, since: now });
-        return Ok(());
+        // What stood beside has served since it began.
+        let is_back = serving.commit == run.commit && serving.object.template() == run.object.template();
+        return if is_back { Ok(()) } else { quarantine(transition, &run.config, &serving, &by) };
     }
     let Ok(spec) = spec_of(&serving.object) else { return Ok(()) };
     state.declare(&serving.object, &spec, &serving.commit, now);
     state.wanted.replicas = state.replicas(&spec);
     state.attempted = None;
+    Ok(())
+}
+
+fn quarantine(transition: &mut Transition<'_>, config: &ConfigKey, bad: &Version, by: &str) -> Result<(), Undecided> {
+    let since = transition.now;
+    if let Some(state) = transition.records.configs.get_mut(config)? {
+        let reason = format!("{by} has rolled back version {}", bad.number);
+        state.quarantine(Quarantined { content: bad.object.digest.clone(), reason, since });
+    }
     Ok(())
 }
 

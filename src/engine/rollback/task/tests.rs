@@ -12,7 +12,7 @@ use crate::model::project::Procedure;
 use crate::model::run::{DeploymentRun, Phase, SequenceState, TaskRecord};
 use crate::model::shipyard::{ROLLBACK_TASK, Sequence, Task};
 use crate::model::slot::{Delivered, SlotState};
-use crate::model::state::Version;
+use crate::model::state::{Beside, Standing, Version};
 use crate::testing::world::deployment_config;
 
 /// A run at its one task `rollback`, which follows the delivery of revision `b`.
@@ -98,6 +98,22 @@ fn what_served_is_quarantined_once_it_does_not_any_more_and_a_rollback_that_fail
             assert_eq!(is_as_before, !passed && !by_hand, "{passed} {by_hand}");
         }
     }
+}
+
+#[test]
+fn what_stands_beside_serves_at_once_and_what_it_replaces_is_quarantined_then() {
+    let earlier = Version { commit: delivery("s", "a").commit, ..version(1, "a") };
+    let standing = Standing::Spare(NOW + std::time::Duration::from_secs(600));
+    let state = ConfigState { beside: Some(Beside { version: earlier, standing }), ..brought(2, "b") };
+    let mut memory = delivered().with(state).with(sequence(&undo()));
+    let bad = |state: &ConfigState| state.quarantined.iter().map(|bad| bad.content.clone()).collect::<Vec<_>>();
+    memory.commit(|transition| decide_task(transition, &undo().id, 0)).expect("it is decided");
+    let state = memory.get::<ConfigState>(web()).clone();
+    assert_eq!(state.serving.as_ref().map(|serving| serving.number), Some(1));
+    assert_eq!(bad(&state), [object("b").digest.clone()]);
+    let Run::Deployment(run) = memory.get::<Run>(web().deployment(3)).clone() else { unreachable!("a deployment") };
+    memory.commit(|transition| super::ended(transition, &run, true)).expect("it has ended");
+    assert_eq!(bad(memory.get::<ConfigState>(web())), [object("b").digest.clone()], "and not what serves");
 }
 
 #[test]
