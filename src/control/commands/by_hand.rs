@@ -186,19 +186,15 @@ pub async fn release(
 /// # Errors
 /// If the store fails.
 pub async fn pauses(driver: &Driver, part: &Part) -> Result<Vec<HoldId>> {
-    let (holds, scope) = (driver.store.holds_of(&part.project).await?, part.scope());
-    let holds = holds.into_iter().flat_map(|stored| stored.value.holds);
-    Ok(holds.filter(|hold| hold.pauses_tasks() && hold.scope == scope).map(|hold| hold.id).collect())
+    let holds = driver.store.holds_of(&part.project).await?.into_iter().flat_map(|stored| stored.value.holds);
+    Ok(holds.filter(|hold| part.is_paused_by(hold)).map(|hold| hold.id).collect())
 }
 
 /// The runs that go on with their tasks without the pauses among some holds.
 async fn paused_by(driver: &Driver, project: &ProjectName, release: &Release) -> Result<Vec<RunId>> {
     let holds = driver.store.holds_of(project).await?.map_or_else(Vec::new, |it| it.value.holds);
     let mut runs = Vec::new();
-    for hold in holds.into_iter().filter(|hold| release.holds.contains(&hold.id)) {
-        if !hold.pauses_tasks() {
-            continue;
-        }
+    for hold in holds.into_iter().filter(|hold| hold.pauses_tasks() && release.holds.contains(&hold.id)) {
         let filter = RunFilter {
             project: Some(project.clone()),
             stage: hold.scope.stage,

@@ -26,6 +26,11 @@ impl Part {
         let Self { project, context, stage } = self.clone();
         HoldScope { project, stage, service: None, context }
     }
+
+    /// Whether a hold pauses just this.
+    pub fn is_paused_by(&self, hold: &Hold) -> bool {
+        hold.kind == HoldKind::Pause && hold.scope == self.scope()
+    }
 }
 
 /// Has a delivery, or a stage, begin no further task until it is resumed: what is at a task ends that. Says whether it was not
@@ -95,9 +100,7 @@ pub(super) fn resumed(transition: &mut Transition<'_>, runs: &[RunId], by: &str)
 /// What pauses just this part.
 fn paused(records: &Records, part: &Part) -> Result<Vec<HoldId>, Undecided> {
     let holds = records.holds.get(&part.project)?;
-    let scope = part.scope();
-    let pauses = |hold: &&Hold| hold.kind == HoldKind::Pause && hold.scope == scope;
-    let found = holds.into_iter().flat_map(|holds| &holds.holds).filter(pauses);
+    let found = holds.into_iter().flat_map(|holds| &holds.holds).filter(|hold| part.is_paused_by(hold));
     Ok(found.map(|hold| hold.id.clone()).collect())
 }
 
