@@ -64,6 +64,15 @@ pub struct Head {
     pub warnings: Vec<String>,
 }
 
+/// What is remembered of a head that was read before.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// What came of it.
+    pub revision: RevisionState,
+    /// The revisions whose place it took. Once it is planned again it is newer than what took its own, and that takes theirs.
+    pub overtaken: Vec<CommitId>,
+}
+
 /// What a person allows for one revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
@@ -83,7 +92,7 @@ impl Allowance {
 }
 
 /// Takes a new head: it is remembered with its plan, and what is due is started; or with why there is none. `applied` is
-/// what the stages of the declared project have, and `known` what was remembered of the revision before.
+/// what the stages of the declared project have.
 ///
 /// # Errors
 /// If something must be read first.
@@ -92,7 +101,7 @@ pub fn decide(
     watched: &Watched,
     head: &Head,
     applied: &BTreeMap<StageName, Applied>,
-    known: Option<&RevisionState>,
+    known: Option<&Known>,
 ) -> Result<RevisionResult, Undecided> {
     let stored = transition.records.repositories.get(&watched.name)?.cloned();
     let fresh = || RepositoryState::new(watched.name.clone(), watched.url.clone(), watched.branch.clone());
@@ -109,20 +118,12 @@ pub fn decide(
             already_there::pass(transition, &project, &plan)?;
             held::settle(transition, &state, &project, &head.lifted)?;
             stopped::tell(transition, &plan)?;
-            state.namespaces = project.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
-            state.project = Some(project.name.clone());
-            state.on_failure = project.on_failure;
-            state.environments_wanted = project.previews.clone();
             for (config, bad) in propose::settle(&mut state, &project, &head.commit, transition.now) {
                 if let Some(config) = transition.records.configs.get_mut(&config)? {
                     config.quarantine(bad);
                 }
             }
-            state.applied = Some(head.commit.clone());
-            state.planned_at = Some(plan.at);
-            // A person's word is for one revision: once another is applied, it is used up.
-            state.accepted_rewrite = state.accepted_rewrite.filter(|word| head.commit.is_named_by(Some(word)));
-            state.allowed_prune = state.allowed_prune.filter(|word| head.commit.is_named_by(Some(word)));
+            apply(&mut state, &head.commit, &project, plan.at);
             RevisionResult::Planned(Box::new(plan))
         }
     };
@@ -137,15 +138,31 @@ pub fn decide(
         _ => false,
     };
     let revision = revision(transition, watched, head, result.clone());
-    let revision = revised(known, revision, starts_something);
-    if !is_applied || known != Some(&revision) {
+    let remembered = known.map(|known| &known.revision);
+    let revision = revised(remembered, revision, starts_something);
+    if !is_applied || remembered != Some(&revision) {
         transition.write(Write::Revision(Box::new(revision))); // what is written again counts as the newest plan
     }
     // The one before may show what it waits for, or what stopped it: now this one takes its place.
-    for commit in before.into_iter().chain([head.commit.clone()]) {
+    let overtaken = known.into_iter().flat_map(|known| known.overtaken.clone());
+    for commit in before.into_iter().chain(overtaken).chain([head.commit.clone()]) {
         transition.report(watched.name.clone(), commit);
     }
     Ok(result)
+}
+
+/// A repository stands at a revision that was planned, and at what its files declare.
+fn apply(state: &mut RepositoryState, commit: &CommitId, project: &Project, planned_at: Timestamp) {
+    state.namespaces = project.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
+    state.project = Some(project.name.clone());
+    state.on_failure = project.on_failure;
+    state.environments_wanted = project.previews.clone();
+    state.applied = Some(commit.clone());
+    state.planned_at = Some(planned_at);
+    // A person's word is for one revision: once another is applied, it is used up.
+    let is_meant = |word: &CommitId| commit.is_named_by(Some(word));
+    state.accepted_rewrite = state.accepted_rewrite.take().filter(is_meant);
+    state.allowed_prune = state.allowed_prune.take().filter(is_meant);
 }
 
 /// What passed before what was delivered last counts again, so that it is not forgotten while it is declared. What was

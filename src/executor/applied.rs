@@ -95,7 +95,9 @@ async fn read(
         stages.entry(run.service.stage).or_default().held.entry(run.service.service).or_default().push(run.id);
     }
     for (name, seen) in &mut stages {
-        let covers = |hold: &&Hold| hold.scope.stage.as_ref().is_none_or(|held| held == name);
+        // One of a context covers what is under way with that, and nothing that is planned.
+        let covers =
+            |hold: &&Hold| hold.scope.context.is_none() && hold.scope.stage.as_ref().is_none_or(|held| held == name);
         seen.holds = holds.holds.iter().filter(covers).cloned().collect();
         let released = |state: &&mut ConfigState| release.paused.iter().any(|lifted| lifted.config == state.key);
         seen.configs.values_mut().filter(released).for_each(|state| state.quarantined.clear());

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crate::engine::records::{Records, Undecided};
 use crate::engine::rollback::propose;
 use crate::engine::sequence::incoming::Told;
-use crate::engine::sync::{self, Allowance, Head, Trigger, Watched};
+use crate::engine::sync::{self, Allowance, Head, Known, Trigger, Watched};
 use crate::engine::transition::Transition;
 use crate::engine::unreadable::Origins;
 use crate::engine::{holds, unreadable};
@@ -102,7 +102,10 @@ async fn try_sync(driver: &Driver, revisions: &dyn Revisions, first: bool) -> Re
     let mut records = Records::default();
     records.repositories.read(name.clone(), known(stored));
     let (head, applied) = surrounded(driver, read, &release, &mut records).await?;
-    let known = driver.store.revision(&name, head.commit.as_str()).await?;
+    let known = match driver.store.revision(&name, head.commit.as_str()).await? {
+        Some(revision) => Some(Known { revision, overtaken: driver.store.overtaken_by(&name, &head.commit).await? }),
+        None => None,
+    };
     let watched = revisions.watched();
     let decide = |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &applied, known.as_ref());
     let committed = driver.try_decide(&mut records, decide).await?;

@@ -311,6 +311,8 @@ pub trait ReadStore: Send + Sync {
     ) -> Result<Vec<Posted>, Failure>;
     /// The first revision after this one that has a plan.
     async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>, Failure>;
+    /// The revisions of which this one is the first after them that has a plan; the newest first.
+    async fn overtaken_by(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitId>, Failure>;
     /// Whether a webhook delivery was taken before.
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool, Failure>;
     /// What the last webhooks of a repository came to.

@@ -330,6 +330,11 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         self.store.next_planned(repository, commit).await
     }
 
+    async fn overtaken_by(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitId>> {
+        self.guard.pass().await?;
+        self.store.overtaken_by(repository, commit).await
+    }
+
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
         self.guard.pass().await?;
         self.store.was_delivered(repository, id).await

@@ -465,6 +465,16 @@ pub(crate) async fn what_waits_in_vain_is_found(backend: &dyn Backend) {
     assert_eq!(next('2').await, Some(commit_id('4')), "one that is broken takes nobody's place");
     assert_eq!(next('4').await, None);
     assert_eq!(next('9').await, None);
+    let overtaken = async |digit| store.overtaken_by(&"shop".into(), &commit_id(digit)).await.unwrap();
+    assert_eq!(overtaken('3').await, Vec::new(), "nothing came before it");
+    assert_eq!(overtaken('1').await, [commit_id('3')]);
+    assert_eq!(
+        overtaken('4').await,
+        [commit_id('5'), commit_id('2')],
+        "what is broken and what had a plan, up to the last"
+    );
+    assert_eq!(overtaken('5').await, Vec::new(), "one that is broken takes nobody's place");
+    assert_eq!(overtaken('9').await, Vec::new());
 
     let post = |writer: &str, repository: &str, status| Write::Posted {
         repository: repository.into(),

@@ -85,7 +85,7 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     let Queue { superseded, paused, next, later } = Queue::of(&queued, holds);
     let mut told: Vec<(RunId, Event)> =
         superseded.into_iter().map(|(run, newer)| (run.id.clone(), superseded_by(&name(newer)))).collect();
-    told.extend(paused.into_iter().filter_map(|(run, hold)| waiting(run, hold.reason.clone())));
+    told.extend(paused.iter().filter_map(|(run, hold)| waiting(run, hold.reason.clone())));
     let Some(next) = next else { return told };
     let comes_first = match next.is_rollback {
         true => format!("waits for the {}", next.cause),
@@ -95,9 +95,11 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     match (holds.iter().find(|hold| next.is_held_by(hold)), active.first()) {
         (Some(hold), _) => told.extend(waiting(next, format!("held by {}: {}", hold.by, hold.reason))),
         (None, None) => {
-            // What waits for a person would come back to what a newer one has replaced.
+            // What waits for a person, or is paused, would come back to what a newer one has replaced.
+            let passed_by = paused.iter().map(|(run, _)| *run).filter(|run| age(run) < age(&next));
             let newer = |run: &SequenceRun| iter::once(&next).chain(&later).copied().find(|newer| replaces(newer, run));
-            let replaced = yielded.iter().filter_map(|run| Some((run.id.clone(), superseded_by(&name(newer(run)?)))));
+            let comes_back = yielded.iter().copied().chain(passed_by);
+            let replaced = comes_back.filter_map(|run| Some((run.id.clone(), superseded_by(&name(newer(run)?)))));
             told.extend(replaced);
             told.push((next.id.clone(), Event::Admitted));
         }

@@ -170,12 +170,26 @@ fn a_head_that_was_synced_is_not_news_again() {
     let mut memory = before();
     let head = head("c2", &FILES);
     let made = memory.commit(|it| decide(it, &watched(), &head, &stages("a"), None)).expect("it is judged");
-    let known = revision_of(&made).expect("it is remembered").clone();
+    let revision = revision_of(&made).expect("it is remembered").clone();
+    let known = Known { revision, overtaken: Vec::new() };
     let rests = BTreeMap::from([("dev".into(), applied(&serving(1, "b"))), ("production".into(), there("b"))]);
     let again = |known| memory.decide(|it| decide(it, &watched(), &head, &rests, known)).expect("it is judged");
     let same = again(Some(&known));
     assert!(same.changes_nothing(), "{same:#?}");
     assert!(revision_of(&again(None)).is_some(), "what nobody remembers is written");
+}
+
+#[test]
+fn what_a_head_that_comes_back_had_taken_the_place_of_is_told_by_whom_it_is_taken_now() {
+    let mut memory = before();
+    let made =
+        memory.commit(|it| decide(it, &watched(), &head("c2", &FILES), &stages("a"), None)).expect("it is judged");
+    let revision = revision_of(&made).expect("it is remembered").clone();
+    memory.commit(|it| decide(it, &watched(), &head("c3", &FILES), &stages("a"), None)).expect("it is judged");
+    let known = Known { revision, overtaken: vec!["c1".into()] };
+    let made = memory.decide(|it| decide(it, &watched(), &head("c2", &FILES), &stages("a"), Some(&known)));
+    let reported = ["c1", "c2", "c3"].map(|commit| ("repo".into(), commit.into()));
+    assert_eq!(made.expect("it is judged").touched.reports, BTreeSet::from(reported));
 }
 
 /// `web` serves in `production` with an image.

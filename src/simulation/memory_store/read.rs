@@ -327,6 +327,16 @@ impl ReadStore for MemoryStore {
         Ok(planned.min_by_key(|(_, row)| place(row)).map(|((_, commit), _)| commit.clone()))
     }
 
+    async fn overtaken_by(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitId>> {
+        let mut found = Vec::new();
+        for RevisionState { commit: older, .. } in self.revisions(repository, u32::MAX).await? {
+            if self.next_planned(repository, &older).await?.as_ref() == Some(commit) {
+                found.push(older);
+            }
+        }
+        Ok(found)
+    }
+
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
         Ok(self.tables().deliveries.contains_key(&(repository.clone(), id.to_owned())))
     }

@@ -14,6 +14,7 @@ mod place;
 mod read;
 mod readers;
 mod retention;
+mod revisions;
 mod rows;
 mod schema;
 mod seed;
@@ -275,22 +276,22 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
 
     async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>> {
         let (repository, commit) = (repository.clone(), commit.to_owned());
-        self.read(move |connection| read::revision(connection, &repository, &commit)).await
+        self.read(move |connection| revisions::revision(connection, &repository, &commit)).await
     }
 
     async fn revisions(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>> {
         let repository = repository.clone();
-        self.read(move |connection| read::revisions(connection, &repository, limit)).await
+        self.read(move |connection| revisions::revisions(connection, &repository, limit)).await
     }
 
     async fn outline(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>> {
         let (repository, commit) = (repository.clone(), commit.to_owned());
-        self.read(move |connection| read::outline(connection, &repository, &commit)).await
+        self.read(move |connection| revisions::outline(connection, &repository, &commit)).await
     }
 
     async fn outlines(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>> {
         let repository = repository.clone();
-        self.read(move |connection| read::outlines(connection, &repository, limit)).await
+        self.read(move |connection| revisions::outlines(connection, &repository, limit)).await
     }
 
     async fn moved_services(
@@ -379,7 +380,12 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
 
     async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>> {
         let (repository, commit) = (repository.clone(), commit.clone());
-        self.read(move |connection| read::next_planned(connection, &repository, &commit)).await
+        self.read(move |connection| revisions::next_planned(connection, &repository, &commit)).await
+    }
+
+    async fn overtaken_by(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitId>> {
+        let (repository, commit) = (repository.clone(), commit.clone());
+        self.read(move |connection| revisions::overtaken_by(connection, &repository, &commit)).await
     }
 
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {

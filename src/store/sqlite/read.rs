@@ -8,7 +8,6 @@ use super::content::Contents;
 use super::failure::Error;
 use super::place::{Place, place};
 use super::rows::{Conditions, filled, many, one, or_damaged, record, text, unsigned, versioned};
-use crate::error::Failure;
 use crate::model::commit_status::Posted;
 use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
@@ -19,12 +18,12 @@ use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
 use crate::model::slot::{Delivered, SlotState};
-use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
+use crate::model::state::{ConfigState, ObjectState, RepositoryState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::webhook_call::WebhookCalls;
 use crate::store::content::Refers;
-use crate::store::record::{PlanPart, Record, RevisionRecord, join_plan, kind_from, kind_text};
+use crate::store::record::{PlanPart, Record, join_plan, kind_from, kind_text};
 use crate::store::{
     AppliedDigest, EventRow, Listing, MovedServices, OutboxId, OutboxRow, RecordKey, RunFilter, RunsMark, ServiceFacts,
     Versioned,
@@ -254,77 +253,6 @@ pub(super) fn repositories(connection: &Connection) -> Result<Listing<Versioned<
     Conditions::default().list(connection, sql, "ORDER BY name", versioned, key)
 }
 
-const REVISIONS: &str = "SELECT record, plan FROM revisions";
-
-pub(super) fn revision(
-    connection: &Connection,
-    repository: &RepositoryName,
-    commit: &str,
-) -> Result<Option<RevisionState>> {
-    one_revision(connection, repository, commit, plan)
-}
-
-/// The same with a plan that says nothing of services.
-pub(super) fn outline(
-    connection: &Connection,
-    repository: &RepositoryName,
-    commit: &str,
-) -> Result<Option<RevisionState>> {
-    one_revision(connection, repository, commit, rest_of_plan)
-}
-
-/// How a revision's plan is read.
-type ReadPlan = fn(&Connection, &PlanId) -> Result<Option<Plan>>;
-
-fn one_revision(
-    connection: &Connection,
-    repository: &RepositoryName,
-    commit: &str,
-    plan: ReadPlan,
-) -> Result<Option<RevisionState>> {
-    let Some(commit) = CommitId::word(commit) else { return Ok(None) };
-    // Every id that begins with the digits lies between them and them followed by the letter after `f`.
-    let sql = format!("{REVISIONS} WHERE repository = ?1 AND commit_id BETWEEN ?2 AND ?2 || 'g' LIMIT 2");
-    let values = params![repository.as_str(), commit.as_str()];
-    let mut found = many(connection, &sql, values, |row| joined(connection, row, plan))?;
-    if found.len() > 1 {
-        let problem = Failure::stalled(format!("`{commit}` is the beginning of several revisions of `{repository}`"));
-        return Err(problem.hint("give more digits").into());
-    }
-    Ok(found.pop())
-}
-
-pub(super) fn revisions(
-    connection: &Connection,
-    repository: &RepositoryName,
-    limit: u32,
-) -> Result<Vec<RevisionState>> {
-    newest_revisions(connection, repository, limit, plan)
-}
-
-/// The same with plans that say nothing of services.
-pub(super) fn outlines(connection: &Connection, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>> {
-    newest_revisions(connection, repository, limit, rest_of_plan)
-}
-
-fn newest_revisions(
-    connection: &Connection,
-    repository: &RepositoryName,
-    limit: u32,
-    plan: ReadPlan,
-) -> Result<Vec<RevisionState>> {
-    let sql =
-        format!("{REVISIONS} WHERE repository = ? ORDER BY revisions.at DESC, revisions.number DESC LIMIT {limit}");
-    many(connection, &sql, [repository.as_str()], |row| joined(connection, row, plan))
-}
-
-fn joined(connection: &Connection, row: &Row<'_>, plan: ReadPlan) -> Result<RevisionState> {
-    let revision: RevisionRecord = record(row, 0)?;
-    let id = row.get_ref(1)?.as_str_or_null().map_err(rusqlite::Error::from)?.map(PlanId::new);
-    let plan = id.map(|id| plan(connection, &id)).transpose()?.flatten();
-    Ok(revision.join(plan)?)
-}
-
 pub(super) fn moved_services(
     connection: &Connection,
     repository: &RepositoryName,
@@ -409,7 +337,8 @@ pub(super) fn newest_plan_of(
     newest.map_or(Ok(None), |id| plan_of(connection, &PlanId::new(id), service))
 }
 
-fn rest_of_plan(connection: &Connection, id: &PlanId) -> Result<Option<Plan>> {
+/// A plan without what it says of services.
+pub(super) fn rest_of_plan(connection: &Connection, id: &PlanId) -> Result<Option<Plan>> {
     let sql = "SELECT record FROM plans WHERE id = ?";
     one(connection, sql, [id.as_str()], |row| Contents::new(connection).fill(record(row, 0)?))
 }
@@ -441,18 +370,6 @@ pub(super) fn posted(
 pub(super) fn last_event(connection: &Connection) -> Result<u64> {
     let number = one(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'events'", [], |row| Ok(row.get(0)?))?;
     Ok(unsigned(number.unwrap_or_default()))
-}
-
-pub(super) fn next_planned(
-    connection: &Connection,
-    repository: &RepositoryName,
-    commit: &CommitId,
-) -> Result<Option<CommitId>> {
-    let sql = "SELECT newer.commit_id FROM revisions AS newer JOIN revisions AS this USING (repository) \
-               WHERE this.repository = ? AND this.commit_id = ? AND newer.plan IS NOT NULL \
-               AND (newer.at, newer.number) > (this.at, this.number) ORDER BY newer.at, newer.number LIMIT 1";
-    let values = [repository.as_str(), commit.as_str()];
-    one(connection, sql, values, |row| Ok(CommitId::new(row.get::<_, String>(0)?)))
 }
 
 pub(super) fn was_delivered(connection: &Connection, repository: &RepositoryName, id: &str) -> Result<bool> {

@@ -2599,4 +2599,55 @@ pub(crate) const CURED: &[Cured] = &[
             rerun dev web
             pause-delivery dev web all",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a delivery that is paused on its way is not resumed over what a newer one has deployed meanwhile",
+        story: "
+            order 4181
+            shipyard dev:deployment,approval,test
+            queue dev all
+            declare web kind=Deployment
+            push
+            pause-delivery dev web
+            turns 144
+            declare web image=c
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "nor does one begin later that was paused before it had its turn",
+        story: "
+            order 1
+            shipyard dev:check,deployment,approval,test production
+            queue dev all
+            declare web kind=Deployment
+            push
+            settle
+            hang shop-dev/web-
+            declare web image=b
+            push
+            turns 60
+            declare web image=d
+            push
+            turns 60
+            pause-delivery dev web
+            turns 40
+            declare web image=c
+            push",
+    },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "a head that comes back is newer again than what took its place, which is told where it had taken another's",
+        story: "
+            order 0
+            shipyard dev:deployment,test production
+            declare web paused=true
+            push
+            settle
+            push
+            turns 26
+            push
+            pass 1s
+            push back",
+    },
 ];

@@ -347,6 +347,7 @@ fn what_is_paused_waits_and_keeps_nobody_else_from_the_slot() {
     holds[0].scope.context = Some("c1".into());
     holds[0].reason = "paused by bob".into();
     let of = |context: &str, run: SequenceRun| SequenceRun { context: Some(context.into()), ..run };
+    let all = |run| of_queue(QueuePolicy::All, run);
     let only_tests = |id: &str| SequenceRun { delivery: None, ..delivery(id, "a") };
     for (case, runs, expected) in [
         ("alone", vec![of("c1", delivery("r1", "a"))], vec!["r1 paused by bob"]),
@@ -359,6 +360,21 @@ fn what_is_paused_waits_and_keeps_nobody_else_from_the_slot() {
             "a newer revision takes its place",
             vec![of("c1", delivery("r1", "a")), of("c2", delivery("r2", "b"))],
             vec!["r1 superseded by bbbbbbb", "r2 admitted"],
+        ),
+        (
+            "and is not brought over it, where each goes to its end",
+            vec![all(of("c1", delivery("r1", "a"))), all(of("c2", delivery("r2", "b")))],
+            vec!["r1 paused by bob", "r1 superseded by bbbbbbb", "r2 admitted"],
+        ),
+        (
+            "nor comes back to it",
+            vec![all(of("c1", returning(delivery("r1", "a")))), all(of("c2", delivery("r2", "b")))],
+            vec!["r1 paused by bob", "r1 superseded by bbbbbbb", "r2 admitted"],
+        ),
+        (
+            "but what came later goes on later",
+            vec![all(of("c2", delivery("r1", "b"))), all(of("c1", returning(delivery("r2", "a"))))],
+            vec!["r2 paused by bob", "r1 admitted"],
         ),
         ("a rollback is not", vec![of("c1", rollback("r1"))], vec!["r1 admitted"]),
     ] {
