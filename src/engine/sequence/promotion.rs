@@ -2,7 +2,7 @@
 //! shipyard of its revision triggers on it. It is decided in the transaction that ends the sequence, so that nothing can
 //! be lost between the two.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::engine::deployment::apply;
 use crate::engine::records::{Needs, Records, Undecided};
@@ -264,7 +264,8 @@ fn is_as_declared(records: &Records, ended: &SequenceRun, part: &ServicePlan) ->
     Ok(!is_left)
 }
 
-/// Starts the parts of a plan whose turn it is, as far as the stage before has passed what they need of it.
+/// Starts the parts of a plan whose turn it is, as far as the stage before has passed what they need of it. Where nothing is left
+/// to be done and nothing is under way, what comes after that has its turn at once: an older revision may have been there since.
 fn start_next(
     transition: &mut Transition<'_>,
     ended: &SequenceRun,
@@ -272,8 +273,9 @@ fn start_next(
     turn: Vec<(&StagePlan, &ServicePlan)>,
     started: &mut BTreeSet<StageName>,
 ) -> Result<(), Undecided> {
-    for (stage, part) in turn {
-        if !queue::is_let_pass(transition.records, &plan.project, part)? {
+    let (mut turn, mut came_to) = (VecDeque::from(turn), BTreeSet::new());
+    while let Some((stage, part)) = turn.pop_front() {
+        if !came_to.insert(&stage.stage) || !queue::is_let_pass(transition.records, &plan.project, part)? {
             continue;
         }
         let cause = format!("{}.{} finished", ended.service.stage, ended.sequence());
@@ -288,9 +290,24 @@ fn start_next(
             started.insert(stage.stage.clone());
             let (context, preceded, data) = (ended.context.clone(), ended.outcome, dataflow::carried(ended));
             transition.start(SequenceRun { context, preceded, data, ..run })?;
+        } else if is_at_rest(transition.records, ended, stage, part)? {
+            turn.extend(order::after(plan, &stage.stage, &part.service, &part.content));
         }
     }
     Ok(())
+}
+
+/// Whether nothing of a part is left to be done in its stage, nor kept from it, and nothing is under way there.
+fn is_at_rest(
+    records: &Records,
+    ended: &SequenceRun,
+    stage: &StagePlan,
+    part: &ServicePlan,
+) -> Result<bool, Undecided> {
+    let service = ServiceKey { stage: stage.stage.clone(), ..ended.service.clone() };
+    let (changes, _) = queue::decide_again(records, &service, &part.changes)?;
+    let is_left = changes.iter().any(|change| change.is_held() || change.decision.does_something());
+    Ok(!is_left && queue::open_run(records, &service, |_| true)?.is_none())
 }
 
 /// How often a sequence may come round by what it leads to: one that asks how something ended may try again.

@@ -2650,4 +2650,21 @@ pub(crate) const CURED: &[Cured] = &[
             pass 1s
             push back",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what has passed a new stage already comes to those after it again, over what an older revision brought there since",
+        story: "
+            order 6816
+            shipyard dev:check,deployment,test production
+            queue dev all
+            declare web image=b
+            push
+            turns 189
+            declare web image=a
+            push
+            turns 164
+            shipyard dev test:check,deployment production
+            declare web image=b
+            push",
+    },
 ];

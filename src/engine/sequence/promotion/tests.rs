@@ -140,6 +140,26 @@ fn a_newer_revision_takes_the_place_of_an_older_one_even_if_nothing_differs() {
 }
 
 #[test]
+fn where_nothing_is_left_to_be_done_or_under_way_the_stage_after_has_its_turn() {
+    let plan = plan(&project(&["shipyard dev test production", "declare web image=b"]), "c2");
+    let there = |image: &str| ConfigState { key: config_key("test", "web"), ..serving(1, image) };
+    let namespaces = ["shop-dev", "shop-test", "shop-production"].map(Into::into).into();
+    let content = plan.stages[1].services[0].content.clone();
+    let memory = memory(&plan, &over(&plan)).with(RepositoryState { namespaces, ..repository() });
+    let tested = memory.clone().with(passed(PassedKey { service: service("test"), content }));
+    let run = SequenceRun { id: "s0".into(), service: service("test"), ..over(&plan) };
+    let slot = SlotState { holder: Some(run.id.clone()), ..SlotState::free(run.service.clone()) };
+    for (case, memory, expected) in [
+        ("it has passed there", tested.clone().with(there("b")), &NEXT[..]),
+        ("it has not", memory.with(there("b")), &[]),
+        ("it does not serve there", tested.clone().with(there("a")), &["test.delivery of c2"]),
+        ("it is under way there", tested.with(there("b")).with(sequence(&run)).with(slot), &[]),
+    ] {
+        assert_eq!(started(&promoted(&memory, Outcome::PASS)), expected, "{case}");
+    }
+}
+
+#[test]
 fn whoever_waits_in_vain_from_now_on_is_told() {
     let plan = plan(&project(&FILES), "c2");
     let reported = |plan: &Plan| {
