@@ -15,7 +15,7 @@ use crate::manifest::{Content, FileEntry, FileKind, Files, LARGEST, Options, Sna
 use crate::model::ids::RepositoryName;
 use crate::model::project::Project;
 use crate::model::seed::Seed;
-use crate::simulation::play::{Stopped, play};
+use crate::simulation::play::{Played, play};
 use crate::simulation::script::{self, COMMANDS, Script};
 
 /// Where a shipyard stands in a repository.
@@ -49,12 +49,9 @@ pub(super) async fn run(arguments: &Arguments, output: &mut Output) -> Outcome {
     let project = project(&arguments.shipyard)?;
     let (name, text) = read(&arguments.script)?;
     let script = Script::read(&name, &text).map_err(|problems| several(&problems))?;
-    let simulation = play(&project, &script).await.map_err(|stopped| match stopped {
-        Stopped::At(problem) => refused(&problem),
-        Stopped::Failed(failure) => Complaint::failed(failure),
-    })?;
+    let Played { simulation, stopped } = play(&project, &script).await.map_err(Complaint::failed)?;
     output.show(&simulation, |simulation| simulation.text())?;
-    Ok(Exit::Good)
+    stopped.map_or(Ok(Exit::Good), |problem| Err(refused(&problem)))
 }
 
 /// What a shipyard, or a repository's folder, declares.

@@ -34,19 +34,13 @@ const WHO: &str = "somebody";
 /// Who tells what is no task's.
 const SOURCE: &str = "script";
 
-/// Why a simulation ends early.
+/// What was played of a script.
 #[derive(Debug)]
-pub enum Stopped {
-    /// A line asks for what cannot be.
-    At(Box<Problem>),
-    /// The simulation itself fails.
-    Failed(Failure),
-}
-
-impl From<Failure> for Stopped {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
+pub struct Played {
+    /// What comes of it, as far as it goes.
+    pub simulation: Simulation,
+    /// The line after which it does not go on, because that asks for what cannot be.
+    pub stopped: Option<Problem>,
 }
 
 /// A script being played.
@@ -64,18 +58,18 @@ struct Play<'a> {
     news: Vec<CloudEvent>,
 }
 
-/// What would come of a project's head and a script.
+/// What would come of a project's head and a script, up to a line that asks for what cannot be.
 ///
 /// # Errors
-/// If a line asks for what cannot be, or more happens than is told.
-pub async fn play(project: &Arc<Project>, script: &Script) -> Result<Simulation, Stopped> {
+/// If the head is not planned, or more happens than is told.
+pub async fn play(project: &Arc<Project>, script: &Script) -> Result<Played> {
     let surroundings = Surroundings::default();
     let store = MemoryDisk::default().open(surroundings.clock());
     let mut world = World::over(Arc::new(store), surroundings);
     match world.push(project).await? {
         RevisionResult::Planned(_) => {}
-        RevisionResult::Refused { reason } => return Err(Failure::stalled(reason).into()),
-        RevisionResult::Broken { problems } => return Err(Failure::stalled(problems.join("; ")).into()),
+        RevisionResult::Refused { reason } => return Err(Failure::stalled(reason)),
+        RevisionResult::Broken { problems } => return Err(Failure::stalled(problems.join("; "))),
     }
     let (answers, sent, heard, news) = Default::default();
     let mut play = Play { script, project, world, answers, sent, heard, news };
@@ -84,15 +78,23 @@ pub async fn play(project: &Arc<Project>, script: &Script) -> Result<Simulation,
     if !play.news.is_empty() {
         steps.push(Step { line: 0, command: "push".to_owned(), ignored: String::new(), events: play.take_news() });
     }
+    let mut stopped = None;
     for line in &script.lines {
-        let ignored = play.line(line).await.map_err(|problem| Stopped::At(Box::new(problem)))?;
+        let ignored = match play.line(line).await {
+            Ok(ignored) => ignored,
+            Err(problem) => {
+                stopped = Some(problem);
+                break;
+            }
+        };
         let (command, events) = (line.text.clone(), play.take_news());
         steps.push(Step { line: line.number, command, ignored, events });
     }
     let mut runs = play.runs().await?;
     let waiting = runs.iter().filter(|run| run.ended_at.is_none()).map(Waiting::of).collect();
     runs.reverse();
-    Ok(Simulation { began: BEGINNING, steps, waiting, states: SequenceView::of_runs(&runs) })
+    let simulation = Simulation { began: BEGINNING, steps, waiting, states: SequenceView::of_runs(&runs) };
+    Ok(Played { simulation, stopped })
 }
 
 impl Play<'_> {

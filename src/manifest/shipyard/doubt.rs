@@ -9,7 +9,9 @@ use crate::manifest::yaml::push_segment;
 use crate::model::evaluation::are_declared;
 use crate::model::ids::StageName;
 use crate::model::project::TaskDefinition;
-use crate::model::shipyard::{APPROVAL_TASK, DEPLOYMENT_TASK, EVALUATION_TASK, ROLLBACK_TASK, Shipyard, Task};
+use crate::model::shipyard::{
+    APPROVAL_TASK, Condition, DEPLOYMENT_TASK, EVALUATION_TASK, ROLLBACK_TASK, Shipyard, Task,
+};
 
 /// What launchway does itself.
 const BUILT_IN: [&str; 4] = [APPROVAL_TASK, DEPLOYMENT_TASK, EVALUATION_TASK, ROLLBACK_TASK];
@@ -52,7 +54,8 @@ pub(crate) fn doubts(shipyard: &Shipyard, findings: &Findings<'_>) -> Vec<Doubt>
                     let (stage, task) = (declared.name.clone(), task.clone());
                     move |problem: Problem| Doubt { stage: stage.clone(), task: task.clone(), of_pods, problem }
                 };
-                doubts.extend(without_pod(task, &at, findings).into_iter().map(of(false)));
+                let said = without_pod(task, &at, findings).into_iter();
+                doubts.extend(said.chain(undoing(&value.tasks[..index], task, &at, findings)).map(of(false)));
                 let message = format!("has no effect: a Task object says how `{}` runs", task.name);
                 doubts.extend(without_effect(task, &at, &OF_POD, &message, findings).map(of(true)));
             }
@@ -92,6 +95,16 @@ fn without_effect(
         let problem = Problem::error(&findings.location(&format!("{at}/{key}")), "shipyard", message);
         problem.warning().hint(*instead)
     })
+}
+
+/// A `rollback` that takes back whatever its own sequence has deployed well.
+fn undoing(before: &[Task], task: &Task, at: &str, findings: &Findings<'_>) -> Option<Problem> {
+    let undoes = task.is_built_in_rollback() && task.condition == Condition::OnSuccess;
+    before.iter().find(|before| undoes && is_built_in_deployment(before))?;
+    let location = findings.location(&format!("{at}/name"));
+    let message = "each delivery that goes well is taken back: `rollback` runs after tasks that have passed";
+    let problem = Problem::error(&location, "shipyard", message).warning();
+    Some(problem.hint("`condition: onFailure` has it go back where a task before it fails"))
 }
 
 /// An `evaluation` whose objectives nobody sees.

@@ -250,6 +250,29 @@ spec:
     }
 
     #[test]
+    fn a_rollback_that_takes_back_what_goes_well_is_a_warning() {
+        let task = "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {name: rollback}\nspec: {image: host, command: ['true']}\n";
+        for (tasks, files, is_told) in [
+            ("{name: deployment}, {name: test}, {name: rollback}", &[][..], true),
+            ("{name: deployment}, {name: rollback}", &[("task.yaml", task)], false),
+            ("{name: deployment}, {name: rollback, condition: onFailure}", &[], false),
+            ("{name: deployment}, {name: rollback, condition: always}", &[], false),
+            ("{name: deployment}, {name: rollback, executors: [a]}", &[], false),
+            ("{name: deployment, properties: {deploymentstrategy: user_managed}}, {name: rollback}", &[], false),
+            ("{name: rollback}, {name: deployment}", &[], false),
+        ] {
+            let shipyard = format!(
+                "apiVersion: spec.keptn.sh/0.2.3\nkind: Shipyard\nmetadata: {{name: shop}}\nspec:\n  stages:\n  \
+                 - {{name: dev, sequences: [{{name: delivery, tasks: [{tasks}]}}]}}\n"
+            );
+            let files = [&[("shipyard.yaml", shipyard.as_str())], files].concat();
+            let found = messages(&Tree::of(&files).read());
+            let told = found.iter().any(|told| told.contains("each delivery that goes well is taken back"));
+            assert_eq!(told, is_told, "{tasks}: {found:#?}");
+        }
+    }
+
+    #[test]
     fn properties_that_no_task_has_are_a_warning() {
         let found = problems(&[", properties: {teststrategy: performace}"]);
         assert!(found.len() == 1 && found[0].starts_with("a.yaml:1:1: warning: no task `test`"), "{found:#?}");
