@@ -254,14 +254,18 @@ fn is_as_declared(records: &Records, ended: &SequenceRun, part: &ServicePlan) ->
     if !ended.changes().iter().all(is_planned) {
         return Ok(false);
     }
-    let mut needs = Needs::default();
-    let mut is_left = false;
+    Ok(!is_left(records, &ended.service, part)? && !part.changes.iter().any(Change::is_held))
+}
+
+/// Whether anything of a service's part of a plan is left to be done, whatever holds it.
+fn is_left(records: &Records, service: &ServiceKey, part: &ServicePlan) -> Result<bool, Undecided> {
+    let (mut is_left, mut needs) = (false, Needs::default());
     for change in &part.changes {
-        let again = needs.of(apply::decide_again(records, &ended.service, change))?;
-        is_left |= change.is_held() || again.is_some_and(|again| again.decision.does_something());
+        let again = needs.of(apply::decide_again(records, service, change))?;
+        is_left |= again.is_some_and(|again| again.decision.does_something());
     }
     needs.none()?;
-    Ok(!is_left)
+    Ok(is_left)
 }
 
 /// Starts the parts of a plan whose turn it is, as far as the stage before has passed what they need of it. Where nothing is left
@@ -297,7 +301,7 @@ fn start_next(
     Ok(())
 }
 
-/// Whether nothing of a part is left to be done in its stage, nor kept from it, and nothing is under way there.
+/// Whether nothing of a part is left to be done in its stage, and nothing is under way there.
 fn is_at_rest(
     records: &Records,
     ended: &SequenceRun,
@@ -305,9 +309,7 @@ fn is_at_rest(
     part: &ServicePlan,
 ) -> Result<bool, Undecided> {
     let service = ServiceKey { stage: stage.stage.clone(), ..ended.service.clone() };
-    let (changes, _) = queue::decide_again(records, &service, &part.changes)?;
-    let is_left = changes.iter().any(|change| change.is_held() || change.decision.does_something());
-    Ok(!is_left && queue::open_run(records, &service, |_| true)?.is_none())
+    Ok(!is_left(records, &service, part)? && queue::open_run(records, &service, |_| true)?.is_none())
 }
 
 /// How often a sequence may come round by what it leads to: one that asks how something ended may try again.
