@@ -106,7 +106,9 @@ fn commands_once(kind: Kind) {
         assert_eq!(place.call(delivery, &rollback("ann")).0, "duplicate");
     }
 
-    // Two at once are one, and several commands of a comment are answered each.
+    // Two at once are one, and several commands of a comment are answered each. What Git says waits for the hold by then.
+    let runs = || place.world.json(&["get", "runs"])["items"].as_array().cloned().unwrap_or_default();
+    eventually("the head waits", || runs().iter().any(|run| run["endedAt"].is_null()));
     let several = comment(2, "ann", "/launchway retry web\n/launchway approve web\n/launchway dance");
     let results = std::thread::scope(|scope| {
         let calls = ["4", "5"].map(|delivery| scope.spawn(|| place.call(delivery, &several).0));

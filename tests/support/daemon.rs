@@ -201,10 +201,10 @@ impl World {
 
     /// The processes that this world's daemons started and that run now: shims, pods, services.
     pub(crate) fn processes(&self) -> Vec<i32> {
-        let daemon = self.pid();
-        let all = all_processes();
-        let root = self.git.root();
-        let mut mine: Vec<i32> = all.keys().copied().filter(|pid| *pid != daemon && mentions(*pid, root)).collect();
+        // What it starts is still called as it is until its program is there.
+        let (daemon, all, root) = (command(self.pid()), all_processes(), self.git.root());
+        let mut mine: Vec<i32> =
+            all.keys().copied().filter(|pid| command(*pid) != daemon && mentions(*pid, root)).collect();
         loop {
             let children = all.iter().filter(|(pid, parent)| mine.contains(parent) && !mine.contains(pid));
             let children: Vec<i32> = children.map(|(pid, _)| *pid).collect();
@@ -416,9 +416,16 @@ fn parent(pid: i32) -> Option<i32> {
     fields.next().filter(|_| !matches!(state, "Z" | "X"))?.parse().ok()
 }
 
+fn command(pid: i32) -> String {
+    String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).into_owned()
+}
+
 /// Whether a process was started for what lies in a folder, or works in it.
 fn mentions(pid: i32, folder: &Path) -> bool {
-    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let said = String::from_utf8_lossy(&command).contains(&*folder.to_string_lossy());
-    said || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+    let command = command(pid);
+    // A daemon runs Git for a moment, in the repository, whenever it writes on a commit.
+    let program = Path::new(command.split('\0').next().unwrap_or_default()).file_name();
+    let is_gits = program.is_some_and(|program| program == "git") || command.contains("receive-pack");
+    let said = command.contains(&*folder.to_string_lossy());
+    !is_gits && (said || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder)))
 }

@@ -12,7 +12,7 @@ use super::server::{REPOSITORY, Server};
 use super::story::{Observed, check, eventually};
 use super::visitors::{self, About};
 use crate::cli::output::Outcome;
-use crate::error::Result;
+use crate::error::{Context as _, Failure, Result};
 use crate::server::view::{ConfigView, List, PodView, RevisionView, RunView, ServiceView};
 
 /// The stages, in the order in which a push travels.
@@ -179,11 +179,16 @@ impl Scene {
     /// Runs a verb of this program on the story's state; gives what it prints.
     ///
     /// # Errors
-    /// If it cannot be run.
+    /// If it cannot be run, or fails.
     pub(super) async fn launchway(&self, arguments: &[&str]) -> Outcome<String> {
-        use crate::error::Context as _;
         let output = self.server.launchway(arguments).output().await;
         let output = output.or_transient(|| format!("cannot run `launchway {}`", arguments.join(" ")))?;
+        if !output.status.success() {
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            return Err(
+                Failure::stalled(format!("`launchway {}` fails: {}", arguments.join(" "), complaint.trim())).into()
+            );
+        }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }

@@ -9,6 +9,7 @@ use crate::control::commands::operator::{Operator, conflict, undeclared};
 use crate::control::commands::rollback::{applied, meant};
 use crate::control::commands::{Done, Refusal, RollbackCommand, by_hand};
 use crate::control::proposals::{Draft, WatchedProposals};
+use crate::control::watcher::Watcher;
 use crate::engine::records::Records;
 use crate::engine::rollback::Started;
 use crate::engine::rollback::propose::propose as decide;
@@ -16,6 +17,7 @@ use crate::engine::transition::Transition;
 use crate::error::{Failure, Result};
 use crate::model::ids::RepositoryName;
 use crate::model::proposal::{Proposal, ProposalState};
+use crate::model::state::RepositoryState;
 
 /// How long is waited for the host; what takes longer comes by itself.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -88,7 +90,7 @@ pub(super) async fn propose(operator: &Operator, asked: RollbackCommand, by: &st
     let rollbacks = meant(&asked, revision.as_ref(), &configs)?;
     let name = by_hand::declaring(&operator.driver, &asked.project).await?.ok_or_else(|| undeclared(&asked.project))?;
     let watcher = operator.watcher(&name)?;
-    let state = store.repository(&name).await?.ok_or_else(|| undeclared(&asked.project))?.value;
+    let state = seen(operator, watcher, &name).await?.ok_or_else(|| undeclared(&asked.project))?;
     let unread = || {
         let failure =
             Failure::stalled(format!("the head of `{name}` cannot be read, so that nothing can be proposed for it"));
@@ -107,6 +109,20 @@ pub(super) async fn propose(operator: &Operator, asked: RollbackCommand, by: &st
     let (started, proposal) = operator.driver.decide(judge).await.map_err(conflict)?;
     let proposal = brought(operator, &name, proposal).await?;
     Ok(done(&started, &proposal, draft, false))
+}
+
+/// What is known of a repository once its head was seen, which is planned again after somebody has gone back.
+async fn seen(
+    operator: &Operator,
+    watcher: &Watcher,
+    repository: &RepositoryName,
+) -> Result<Option<RepositoryState>, Failure> {
+    let mut state = operator.driver.store.repository(repository).await?;
+    if state.as_ref().is_some_and(|state| state.value.seen.is_none()) {
+        watcher.requests.request_and_wait().await;
+        state = operator.driver.store.repository(repository).await?;
+    }
+    Ok(state.map(|state| state.value))
 }
 
 /// The proposal once it is there, or as far as it has come.
