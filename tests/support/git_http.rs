@@ -147,12 +147,23 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
 async fn damaged(answer: Response<Body>) -> Response<Body> {
     let (parts, body) = answer.into_parts();
     let mut bytes = axum::body::to_bytes(body, usize::MAX).await.expect("a body").to_vec();
-    if bytes.windows(4).any(|four| four == b"PACK") {
-        // The last packet is empty, `0000`.
-        let place = bytes.len() - 10;
-        bytes[place] ^= 1;
+    if let Some(last) = last_of_pack(&bytes) {
+        bytes[last] ^= 1;
     }
     Response::from_parts(parts, Body::from(bytes))
+}
+
+/// Where the last byte of an answer's pack is: in the last packet of side band 1. What Git tells of its progress may follow.
+fn last_of_pack(answer: &[u8]) -> Option<usize> {
+    let (mut at, mut last) = (0, None);
+    while let Some(length) = answer.get(at..at + 4) {
+        let length = std::str::from_utf8(length).ok().and_then(|digits| usize::from_str_radix(digits, 16).ok())?;
+        if length > 5 && answer.get(at + 4) == Some(&1) {
+            last = Some(at + length - 1);
+        }
+        at += length.max(4); // those without anything say less than they take
+    }
+    last
 }
 
 async fn backend(
