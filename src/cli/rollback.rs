@@ -86,14 +86,19 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     };
     let done: Done = client.post("rollbacks", &request).await?;
     output.show(&done, |done| {
-        // A proposal begins from what Git says, which may serve nowhere.
-        let otherwise = if done.proposal.is_some() { "what Git declares" } else { "nothing" };
-        let evaluated = done.evaluations.iter().map(|evaluation| evaluated(evaluation, otherwise));
         let proposed = done.proposal.as_deref().map(|proposal| proposed(proposal, arguments.dry_run));
-        format!("{}\n{}{}", done.message, evaluated.collect::<String>(), proposed.unwrap_or_default())
+        format!("{}{}", told(done), proposed.unwrap_or_default())
     })?;
     let refused = done.proposal.as_ref().is_some_and(|proposal| proposal.state == "refused");
     Ok(if refused { Exit::Failed } else { Exit::Good })
+}
+
+/// What goes back, with what is to be known of it.
+pub(super) fn told(done: &Done) -> String {
+    // A proposal begins from what Git says, which may serve nowhere.
+    let otherwise = if done.proposal.is_some() { "what Git declares" } else { "nothing" };
+    let evaluated = done.evaluations.iter().map(|evaluation| evaluated(evaluation, otherwise));
+    format!("{}\n{}", done.message, evaluated.collect::<String>())
 }
 
 /// What is asked for by name or file; nothing, if all of a stage is meant.

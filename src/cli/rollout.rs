@@ -11,6 +11,7 @@ use super::describe::facts;
 use super::get::short;
 use super::output::{Complaint, Exit, Format, Outcome, Output, Table, colored, heading, yaml};
 use super::place::{self, Place};
+use super::rollback;
 use super::target::{self, ConfigName, config_path};
 use crate::control::commands::Done;
 use crate::error::Failure;
@@ -156,13 +157,13 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
             latest(config, &request, global, output).await
         }
         Verb::Cancel(config) => cancel(config, global, output).await,
-        Verb::Pause(config) => act(config, "pause", &json!({}), global, output).await,
-        Verb::Resume(config) => act(config, "resume", &json!({}), global, output).await,
-        Verb::Promote(config) => act(config, "promote", &json!({}), global, output).await,
-        Verb::Retry(config) => act(config, "retry", &json!({}), global, output).await,
+        Verb::Pause(config) => act(config, "pause", global, output).await,
+        Verb::Resume(config) => act(config, "resume", global, output).await,
+        Verb::Promote(config) => act(config, "promote", global, output).await,
+        Verb::Retry(config) => act(config, "retry", global, output).await,
         Verb::Undo { config, to_revision, dry_run } => {
             let request = UndoRequest { to_version: named(*to_revision), dry_run: dry_run.is_asked() };
-            act(config, "undo", &json!(request), global, output).await
+            undo(config, &request, global, output).await
         }
         Verb::History { config, revision } => history(config, named(*revision), global, output).await,
         Verb::Status { config, no_watch, revision } => {
@@ -171,20 +172,19 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     }
 }
 
-async fn act(
-    config: &Config,
-    action: &str,
-    request: &serde_json::Value,
-    global: &Global,
-    output: &mut Output,
-) -> Outcome {
+async fn act(config: &Config, action: &str, global: &Global, output: &mut Output) -> Outcome {
     let client = Client::to_act(global).await?;
-    let to_it = |target: &str, version: u32| match action {
-        "undo" => format!("rollout undo {target} --to-revision {version}"),
-        action => format!("rollout {action} {target}"),
-    };
+    let found = config.find(&client, global, |target, _| format!("rollout {action} {target}")).await?;
+    ask(&client, &format!("{}/{action}", config_path(&found)), &json!({}), output).await
+}
+
+async fn undo(config: &Config, request: &UndoRequest, global: &Global, output: &mut Output) -> Outcome {
+    let client = Client::to_act(global).await?;
+    let to_it = |target: &str, version: u32| format!("rollout undo {target} --to-revision {version}");
     let found = config.find(&client, global, to_it).await?;
-    ask(&client, &format!("{}/{action}", config_path(&found)), request, output).await
+    let done: Done = client.post(&format!("{}/undo", config_path(&found)), request).await?;
+    output.show(&done, rollback::told)?;
+    Ok(Exit::Good)
 }
 
 async fn latest(config: &Config, request: &LatestRequest, global: &Global, output: &mut Output) -> Outcome {

@@ -48,7 +48,15 @@ fn a_deployment_has_hooks_and_goes_back_in_the_words_of_kubectl() {
     let good = world.deploy(&[("web.yaml", &deployment(&checked("true"), "", "3"))], "success");
     world.status(&good, "launchway/default/web/pre", "success");
     let undone = world.tell(&["rollout", "undo", "deploy/web"]);
-    assert_eq!(undone, "deployment.apps/web rolled back to version 1; its service is held\n");
+    let lines = [
+        "deployment.apps/web rolled back to version 1; its service is held",
+        "",
+        "deployment.apps/web: from version 3 to what version 1 was",
+        "  environment main/V: 3 -> 1",
+        "  runs pre (Abort): sh -c true",
+        "  warning: the hooks that run are those that are declared now, not those of version 1",
+    ];
+    assert_eq!(undone.lines().collect::<Vec<_>>(), lines);
     eventually("version 4 serves", || started(&world).iter().all(|pod| pod.contains("web-4")));
 }
 

@@ -241,7 +241,8 @@ fn versions_are_asked_for_as_openshifts_users_do() {
     assert_refused(&world, &["logs", "pod/web-2-0", "--version=2"], 2, &["only a deployment config has versions"]);
 
     let undone = world.tell(&["rollout", "undo", "dc/web", "--dry-run=client"]);
-    assert_eq!(undone, "deploymentconfig/web would be rolled back to version 1 (dry run)\n");
+    let known = "\n\ndeploymentconfig/web: from version 2 to what version 1 was\n  environment main/V: 2 -> 1\n";
+    assert_eq!(undone, format!("deploymentconfig/web would be rolled back to version 1 (dry run){known}"));
     assert_refused(&world, &["rollout", "undo", "dc/web", "--to-revision=9", "--dry-run"], 1, &[absent]);
     let latest = world.tell(&["rollout", "latest", "dc/web", "--dry-run"]);
     assert_eq!(latest, "deploymentconfig/web would be rolled out as version 3 (dry run)\n");

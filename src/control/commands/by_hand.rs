@@ -3,7 +3,7 @@
 use crate::engine::by_hand::{Cancelled, Images, Part, Resumed};
 use crate::engine::deployment::deployer::{self, Ask};
 use crate::engine::records::{Records, Undecided};
-use crate::engine::rollback::Started;
+use crate::engine::rollback::{RolledBack, Started};
 use crate::engine::transition::Transition;
 use crate::engine::{by_hand, holds, rollback};
 use crate::error::Result;
@@ -62,12 +62,12 @@ pub async fn latest(driver: &Driver, config: &ConfigKey, images: Images, dry_run
     Ok(latest.version)
 }
 
-/// Deploys an earlier version's template as a new version, and holds the service; says which version is restored. A dry run
+/// Deploys an earlier version's template as a new version, and holds the service; says what that means. A dry run
 /// changes nothing.
 ///
 /// # Errors
 /// If there is no such version.
-pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, dry_run: bool, by: &str) -> Result<u32> {
+pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, dry_run: bool, by: &str) -> Result<RolledBack> {
     decide_unless(dry_run, driver, |transition| rollback::undo(transition, config, to, by)).await
 }
 

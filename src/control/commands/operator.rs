@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use crate::control::commands::generate::generate;
 use crate::control::commands::propose::propose;
 use crate::control::commands::release::release;
-use crate::control::commands::rollback::rollback;
+use crate::control::commands::rollback::{rollback, undo};
 use crate::control::commands::{Command, Commands, Done, Refusal, by_hand, sequences};
 use crate::control::environment::EnvironmentRevisions;
 use crate::control::housekeeping::Housekeeping;
@@ -68,7 +68,7 @@ impl Commands for Operator {
                 let version = by_hand::retry(&self.driver, &config, by).await.map_err(conflict)?;
                 Ok(rollout(&config, version, format!("{title} retried rollout #{version}")))
             }
-            Command::Undo { config, to_version, dry_run } => self.undo(&config, to_version, dry_run, by).await,
+            Command::Undo { config, to_version, dry_run } => undo(self, &config, (to_version, dry_run), by).await,
             Command::Pause { config } => self.pause(&config, by).await,
             Command::Resume { config } => self.resume(&config, by).await,
             Command::Promote { config } => self.promote(&config, by).await,
@@ -214,15 +214,6 @@ impl Operator {
             true => said(format!("{title} would be rolled out as version {version} (dry run)")),
             false => rollout(config, version, format!("{title} rolled out")),
         })
-    }
-
-    async fn undo(&self, config: &ConfigKey, to: Option<u32>, dry_run: bool, by: &str) -> Result<Done, Refusal> {
-        let title = self.title(config).await?;
-        let version = by_hand::undo(&self.driver, config, to, dry_run, by).await.map_err(conflict)?;
-        Ok(said(match dry_run {
-            true => format!("{title} would be rolled back to version {version} (dry run)"),
-            false => format!("{title} rolled back to version {version}; its service is held"),
-        }))
     }
 
     async fn pause(&self, config: &ConfigKey, by: &str) -> Result<Done, Refusal> {

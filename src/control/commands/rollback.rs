@@ -6,9 +6,10 @@ use crate::engine::rollback::evaluate::{Stage, evaluate};
 use crate::engine::rollback::{RolledBack, Started};
 use crate::error::{Failure, Result};
 use crate::manifest::rollback::RollbackRequest;
-use crate::model::ids::{CommitId, ConfigKey, ProjectName};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, StageName};
 use crate::model::rollback::Rollback;
 use crate::model::state::ConfigState;
+use crate::store::ReadStore;
 
 /// Has deployment configs go back, or only says what that would do.
 pub(super) async fn rollback(operator: &Operator, asked: RollbackCommand, by: &str) -> Result<Done, Refusal> {
@@ -17,18 +18,41 @@ pub(super) async fn rollback(operator: &Operator, asked: RollbackCommand, by: &s
         Some(word) => Some(applied(operator, &asked.project, word).await?),
         None => None,
     };
-    // What it is evaluated on is what there was before it.
-    let configs = store.configs(Some(&asked.project), Some(&asked.stage)).await?.whole()?;
-    let objects = store.objects(Some(&asked.project), Some(&asked.stage), None).await?.whole()?;
-    let stage = Stage {
-        configs: configs.into_iter().map(|config| config.value).collect(),
-        objects: objects.into_iter().map(|object| object.value.object).collect(),
-    };
+    let stage = stage(store, &asked.project, &asked.stage).await?;
     let rollbacks = meant(&asked, revision.as_ref(), &stage.configs)?;
     let started = by_hand::roll_back(&operator.driver, &rollbacks, asked.dry_run, by).await.map_err(conflict)?;
     let runs = if asked.dry_run { Vec::new() } else { started.members.iter().map(RolledBack::run).collect() };
     let (message, evaluations) = (told(&started, asked.dry_run), evaluate(&started, &stage));
     Ok(Done { message, runs, evaluations, ..Done::default() })
+}
+
+/// Has a deployment config go back to the template of an earlier version, or only says what that would do.
+pub(super) async fn undo(
+    operator: &Operator,
+    config: &ConfigKey,
+    (to, dry_run): (Option<u32>, bool),
+    by: &str,
+) -> Result<Done, Refusal> {
+    let title = operator.title(config).await?;
+    let stage = stage(&*operator.driver.store, &config.project, &config.stage).await?;
+    let undone = by_hand::undo(&operator.driver, config, to, dry_run, by).await.map_err(conflict)?;
+    let version = undone.to;
+    let message = match dry_run {
+        true => format!("{title} would be rolled back to version {version} (dry run)"),
+        false => format!("{title} rolled back to version {version}; its service is held"),
+    };
+    let started = Started { members: vec![undone], left: Vec::new() };
+    Ok(Done { message, evaluations: evaluate(&started, &stage), ..Done::default() })
+}
+
+/// What a rollback is evaluated on: what there was before it.
+async fn stage(store: &dyn ReadStore, project: &ProjectName, stage: &StageName) -> Result<Stage> {
+    let configs = store.configs(Some(project), Some(stage)).await?.whole()?;
+    let objects = store.objects(Some(project), Some(stage), None).await?.whole()?;
+    Ok(Stage {
+        configs: configs.into_iter().map(|config| config.value).collect(),
+        objects: objects.into_iter().map(|object| object.value.object).collect(),
+    })
 }
 
 /// A revision that was applied, by a person's word for it.

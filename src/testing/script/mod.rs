@@ -285,7 +285,7 @@ impl Play<'_> {
             [verb @ ("pause" | "resume" | "promote"), dc] => self.steer(verb, &key(dc)?).await?,
             ["undo", dc, to @ ..] => {
                 let to = to.first().map(|to| number(to)).transpose()?;
-                format!("goes back to #{}", by_hand::undo(&driver, &key(dc)?, to, false, WHO).await?)
+                format!("goes back to #{}", by_hand::undo(&driver, &key(dc)?, to, false, WHO).await?.to)
             }
             ["rollback", words @ ..] => self.roll_back(words).await?,
             ["scale", dc, replicas] => {

@@ -32,7 +32,7 @@ fn attempts(by: &SequenceRun, outcome: Option<Outcome>) -> Memory {
     memory.with(deployed(deployment(5, "e", by, phase)))
 }
 
-fn undone(memory: &Memory, to: Option<u32>) -> crate::error::Result<Made<u32>> {
+fn undone(memory: &Memory, to: Option<u32>) -> crate::error::Result<Made<RolledBack>> {
     memory.decide(|transition| undo(transition, &web(), to, "ann"))
 }
 
@@ -48,7 +48,7 @@ fn without_a_version_it_goes_back_to_the_last_complete_one_that_does_not_serve()
         (attempts(&failed, Some(Outcome::FAIL)), Some(2), 2),
         (attempts(&deploying(delivery("s1", "e"), 5), None), None, 4),
     ] {
-        assert_eq!(undone(&memory, to).expect("there is such a version").answer, expected);
+        assert_eq!(undone(&memory, to).expect("there is such a version").answer.to, expected);
     }
 }
 
@@ -65,7 +65,7 @@ fn what_serves_already_is_gone_back_to_only_from_what_is_under_way() {
     // A task before the deployment is under way as well.
     let test = delivery("s2", "f");
     let made = undone(&failed.with(slot(Some(&test), &[])).with(sequence(&test)), None);
-    assert_eq!(made.expect("it is ended").answer, 4);
+    assert_eq!(made.expect("it is ended").answer.to, 4);
 }
 
 #[test]
@@ -77,10 +77,10 @@ fn what_stands_beside_has_everything_at_once() {
         let memory = history().with(ConfigState { wanted: Wanted { targets, ..state.wanted.clone() }, ..state });
         let made = undone(&memory, None).expect("there is such a version");
         let state = made.only::<ConfigState>();
-        assert_eq!((made.answer, state.serving.as_ref().map(|serving| serving.number)), (2, Some(2)));
+        assert_eq!((made.answer.to, state.serving.as_ref().map(|serving| serving.number)), (2, Some(2)));
         let all = BTreeMap::from([(2, Target::ALL.with_share(1))]);
         assert_eq!((&state.beside, &state.wanted.targets), (&None, &all), "what has no share answers no longer");
-        assert_eq!(undone(&memory, Some(1)).expect("there is such a version").answer, 1);
+        assert_eq!(undone(&memory, Some(1)).expect("there is such a version").answer.to, 1);
     }
 }
 
