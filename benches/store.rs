@@ -59,6 +59,8 @@ fn deployment(name: &str) -> DeploymentRun {
         spec: DeploymentConfigSpec::default(),
         replicas: 1,
         previous: None,
+        restored_as: None,
+        restored_after: None,
         phase: Phase::Running,
         step: DeploymentStep::Rollout,
         hooks: Vec::new(),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::engine;
-use crate::engine::deployment::{apply, gone, tag, turn};
+use crate::engine::deployment::{apply, gone, restored, tag, turn};
 use crate::engine::evaluation;
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
@@ -408,6 +408,7 @@ impl<'a> Transition<'a> {
             Effect::StartDeployment { by, change } => apply::start_deployment(self, &by, &change)?,
             Effect::GoBack { by, task } => rollback::decide_task(self, &by, task)?,
             Effect::RollBack { by, config, to } => rollback::carry_out(self, &by, &config, to)?,
+            Effect::Restore { config, after } => restored::bring_back(self, &config, after)?,
             Effect::Own { config, by } => apply::own(self, &config, &by)?,
             Effect::Want { config, by, generation, targets, fallback, pace, stays } => {
                 let wanted = Wanted { generation, targets, pace, stays, ..Wanted::default() };

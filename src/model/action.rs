@@ -66,6 +66,13 @@ pub enum Effect {
         /// The version.
         to: u32,
     },
+    /// What a deployment has taken the place of, and nothing is left of, comes back as the next version.
+    Restore {
+        /// The deployment config.
+        config: ConfigKey,
+        /// The deployment's version, which has failed.
+        after: u32,
+    },
     /// A deployment takes what its deployment config should run into its hands: from now on it alone changes that.
     Own {
         /// Which.

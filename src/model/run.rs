@@ -196,6 +196,12 @@ pub struct DeploymentRun {
     pub replicas: u32,
     /// What served when it started: what serves again if it fails.
     pub previous: Option<u32>,
+    /// The version as which that comes back, where nothing of it was left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_as: Option<u32>,
+    /// The version after whose failure this one has come back by itself: no step of its own brought it, and no hook ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_after: Option<u32>,
     /// OpenShift's word for where it is.
     pub phase: Phase,
     /// Where exactly it is.
@@ -295,7 +301,7 @@ pub enum DeploymentStep {
     Rollout,
     /// The post hook.
     Post,
-    /// It failed, and the previous version takes over again.
+    /// It failed, and the previous version takes over again; or it is that one, which comes back as a version of its own.
     Restore,
     /// It ended.
     Done,

@@ -105,7 +105,11 @@ fn a_group_goes_back_together_and_all_are_brought_back_where_one_fails() {
     eventually("api is as before", || {
         serving(&world, "api").0 != 3 && history(&world, "api").last().unwrap()["status"] != "Running"
     });
-    assert_eq!(serving(&world, "web").0, 2, "its own deployment has gone back by itself");
+    eventually("its own deployment has gone back by itself", || {
+        let last = history(&world, "web").pop().unwrap();
+        let is_back = last["cause"].as_str().unwrap().starts_with("rollback to version 2, because version 3 failed: ");
+        serving(&world, "web").0 == 4 && is_back && last["status"] == "Complete"
+    });
     let last = history(&world, "api").last().unwrap()["cause"].as_str().unwrap().to_owned();
     let gave_way = history(&world, "api").last().unwrap()["status"] == "Failed";
     assert!(gave_way || last.starts_with("back to version 2, because the rollback of web failed"), "{last}");

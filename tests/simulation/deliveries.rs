@@ -95,10 +95,16 @@ async fn a_failing_post_hook_brings_the_previous_version_back() {
     world.push(&shop("b")).await.unwrap();
     world.settle().await.unwrap();
     let state = world.config("default", "web").await.unwrap();
-    assert_eq!((state.serving.unwrap().number, state.wanted.version()), (1, Some(1)));
-    let Some(Run::Deployment(run)) = world.runs().await.unwrap().pop() else { panic!("a deployment is the last run") };
-    assert_eq!(run.phase, Phase::Failed);
-    assert!(run.message.contains("version 1 serves"), "{}", run.message);
+    assert_eq!((state.serving.unwrap().number, state.wanted.version()), (3, Some(3)), "as a version of its own");
+    let mut runs = world.runs().await.unwrap();
+    let (Some(Run::Deployment(back)), Some(Run::Deployment(failed))) = (runs.pop(), runs.pop()) else {
+        panic!("deployments are the last runs")
+    };
+    assert_eq!((failed.version, failed.phase), (2, Phase::Failed));
+    assert!(failed.message.ends_with("; version 3 serves, which is version 1 again"), "{}", failed.message);
+    assert_eq!((back.version, back.phase, back.hooks.len()), (3, Phase::Complete, 0));
+    assert!(back.cause.starts_with("rollback to version 1, because version 2 failed: post hook"), "{}", back.cause);
+    assert!(!pods(&world).iter().any(|pod| pod.contains("web-3-hook")), "no hook runs again");
 }
 
 #[tokio::test]

@@ -96,6 +96,8 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         spec: DeploymentConfigSpec { replicas: Some(2), ..DeploymentConfigSpec::default() },
         replicas: 3,
         previous: None,
+        restored_as: None,
+        restored_after: None,
         phase: Phase::New,
         step: DeploymentStep::Pre,
         hooks: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::deployment::{beside, ownership, quarantine, turn};
+use crate::engine::deployment::{beside, ownership, quarantine, restored, turn};
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::rollback;
 use crate::engine::sequence::slot;
@@ -28,7 +28,9 @@ mod start;
 
 pub use again::decide_again;
 pub(in crate::engine) use kept::settle;
+pub(super) use kept::{earlier_of, hand_on};
 use object::{place, put_object};
+pub(super) use start::deployment_run;
 pub(in crate::engine) use start::{start_deployment, start_version};
 
 /// What is remembered of something that is to be changed.
@@ -294,6 +296,7 @@ pub(in crate::engine) fn attempt_ended(
     };
     if let Some(run) = &run {
         rollback::task_ended(transition, run, outcome.passes())?;
+        restored::ended(transition, run)?;
     }
     let (records, now) = (&mut *transition.records, transition.now);
     let Some(state) = records.configs.get_mut(key)? else { return Ok(()) };

@@ -15,14 +15,16 @@ use crate::model::event::{Event, Timer};
 use crate::model::ids::PodName;
 use crate::model::outcome::{Outcome, PodOutcome};
 use crate::model::pod::{Pod, PodId, ReplicaSet};
-use crate::model::project::OnFailure;
 use crate::model::run::{DeploymentFailure, DeploymentRun, DeploymentStep, HookRecord, Phase, TrialPart};
 use crate::model::time::Timestamp;
 use crate::model::wanted::{Progress, Wanted};
 
 mod controllers;
 mod deployer;
+mod told;
 mod wait;
+
+use told::{failed_message, hook_name, serves_on_message};
 
 /// A step under way: the run as it becomes, and what it asks for.
 struct Step {
@@ -373,13 +375,19 @@ impl Step {
     }
 
     /// Before the rollout nothing has changed; after it began, the previous version takes over again, unless the new one
-    /// serves and its project wants no rollback by itself.
+    /// serves and its project wants no rollback by itself. Once its pods are gone, it does so as a version of its own.
     fn back_out(&mut self) {
         self.clear_timer(Timer::Retry);
         match self.run.step {
             DeploymentStep::Prepare | DeploymentStep::Pre => self.end(),
             DeploymentStep::Post if self.run.serves_on() => self.end(),
-            _ => self.enter(DeploymentStep::Restore),
+            _ => {
+                if strategy::has_replaced(&self.run) {
+                    let (config, after) = (self.run.config.clone(), self.run.version);
+                    self.decided.effects.push(Effect::Restore { config, after });
+                }
+                self.enter(DeploymentStep::Restore);
+            }
         }
     }
 
@@ -442,33 +450,6 @@ impl Step {
     fn clear_timer(&mut self, timer: Timer) {
         self.decided.actions.push(Action::ClearTimer { timer });
     }
-}
-
-/// A hook as a message names it.
-fn hook_name(point: HookPoint) -> String {
-    match point {
-        HookPoint::Analysis(_) => point.to_string(),
-        HookPoint::Deployer => "the deployer".to_owned(),
-        HookPoint::Pre | HookPoint::Mid | HookPoint::Post => format!("{point} hook"),
-    }
-}
-
-fn failed_message(run: &DeploymentRun, failure: &DeploymentFailure) -> String {
-    let serving = match run.previous {
-        Some(previous) => format!("version {previous} serves"),
-        None => "there is no version to go back to".to_owned(),
-    };
-    format!("version {} failed: {}; {serving}", run.version, failure.message)
-}
-
-fn serves_on_message(run: &DeploymentRun, failure: &DeploymentFailure) -> String {
-    let why = match run.on_failure {
-        OnFailure::PullRequest => "a rollback is proposed instead (rollback.onFailure: pull-request)",
-        OnFailure::None | OnFailure::Automatic | OnFailure::AutomaticAndPullRequest => {
-            "nothing is rolled back by itself (rollback.onFailure: none)"
-        }
-    };
-    format!("version {} failed: {}; it serves on: {why}", run.version, failure.message)
 }
 
 /// A pod of the deployment's version, as its images are prepared by; it is not started.

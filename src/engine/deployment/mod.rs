@@ -9,6 +9,7 @@ pub mod machine;
 pub mod observed;
 pub mod ownership;
 mod quarantine;
+pub(in crate::engine) mod restored;
 pub mod serve;
 pub mod strategy;
 pub mod tag;

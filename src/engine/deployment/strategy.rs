@@ -152,6 +152,12 @@ fn exchanged(run: &DeploymentRun) -> BTreeMap<u32, Target> {
     }
 }
 
+/// Whether nothing is left of what served before: it is up as a whole, and its strategy keeps nothing beside it.
+pub(super) fn has_replaced(run: &DeploymentRun) -> bool {
+    let is_left = |previous: u32| exchanged(run).contains_key(&previous);
+    run.step == DeploymentStep::Post && run.previous.is_some_and(|previous| !is_left(previous))
+}
+
 /// The version that serves until the targets of `run` can. Behind the scale-down of Recreate and behind a mid hook there
 /// is none: what the new version needs may have been made since, and the old one cannot live with it.
 pub fn fallback(run: &DeploymentRun) -> Option<u32> {

@@ -68,7 +68,11 @@ fn has_begun_nothing(run: &DeploymentRun) -> bool {
     run.failure.as_ref().is_some_and(|failure| failure.step == DeploymentStep::Prepare)
 }
 
-fn deployment<'a>(
+/// The deployment of a version.
+///
+/// # Errors
+/// If something must be read first.
+pub(super) fn deployment<'a>(
     records: &'a Records,
     config: &ConfigKey,
     version: u32,

@@ -178,6 +178,8 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
         replicas: spec.replicas.unwrap_or(1),
         spec,
         previous: None,
+        restored_as: None,
+        restored_after: None,
         phase: Phase::New,
         step: DeploymentStep::Pre,
         hooks: vec![hook],

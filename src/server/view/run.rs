@@ -264,6 +264,9 @@ fn task_step(task: &TaskRecord, ended: bool) -> StepView {
 
 /// The way of a deployment by its spec, hooks that are not declared left out, with where it stands.
 fn deployment_steps(run: &DeploymentRun) -> Vec<StepView> {
+    if run.restored_after.is_some() {
+        return vec![deployment_step(run, DeploymentStep::Restore)];
+    }
     let next = |step: &DeploymentStep| Some(strategy::next_step(run, *step));
     let way = std::iter::successors(Some(DeploymentStep::Prepare), next);
     let way = way.take_while(|step| *step != DeploymentStep::Done);

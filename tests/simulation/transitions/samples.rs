@@ -60,6 +60,8 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
         replicas: 2,
         object: object.into(),
         previous: Some(1),
+        restored_as: None,
+        restored_after: None,
         phase: Phase::New,
         step: DeploymentStep::Prepare,
         hooks: Vec::new(),

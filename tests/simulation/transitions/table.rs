@@ -51,6 +51,7 @@ fn effect(effect: &Effect) -> String {
         Effect::StartDeployment { change, .. } => format!("deploys {}", change.key.name),
         Effect::GoBack { task, .. } => format!("asks what task {task} has gone back"),
         Effect::RollBack { config, to, .. } => format!("rolls {config} back to #{to}"),
+        Effect::Restore { .. } => "brings back what served".into(),
         Effect::Own { .. } => "owns".into(),
         Effect::Want { targets, .. } if targets.is_empty() => "wants none".into(),
         Effect::Want { targets, fallback, pace, stays, .. } => {

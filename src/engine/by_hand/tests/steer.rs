@@ -31,6 +31,8 @@ fn at(part: TrialPart) -> Memory {
         step,
         waits,
         previous: Some(1),
+        restored_as: None,
+        restored_after: None,
         ..deployment(2, "b", &by, Phase::Running)
     }))
 }

@@ -179,6 +179,40 @@ fn inherit(records: &mut Records, config: &ConfigKey, version: &Version) -> Resu
     Ok(())
 }
 
+/// What objects were for a version that runs, before they changed.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine::deployment) fn earlier_of(
+    records: &Records,
+    config: &ConfigState,
+    version: u32,
+) -> Result<Vec<(ObjectPlace, Earlier)>, Undecided> {
+    let mut found = Vec::new();
+    for key in config.keeps.iter().map(|kept| kept.key.clone()) {
+        let place = place_in_stage_of(&config.key, key);
+        let its = |it: &&Earlier| it.config == config.key.name && it.version == version;
+        let object = records.objects.get(&place)?;
+        found.extend(object.and_then(|object| object.earlier.iter().find(its)).cloned().map(|it| (place, it)));
+    }
+    Ok(found)
+}
+
+/// A version comes back as another: what an object was for it, it is for that one from now on.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine::deployment) fn hand_on(
+    records: &mut Records,
+    (place, before): &(ObjectPlace, Earlier),
+    version: u32,
+) -> Result<(), Undecided> {
+    if let Some(object) = records.objects.get_mut(place)? {
+        object.earlier.iter_mut().filter(|it| *it == before).for_each(|it| it.version = version);
+    }
+    Ok(())
+}
+
 /// What a deployment config needs no longer of an object is kept for it no longer.
 fn release(records: &mut Records, config: &ConfigKey, kept: Kept) -> Result<(), Undecided> {
     let place = place_in_stage_of(config, kept.key.clone());

@@ -118,7 +118,7 @@ fn causes(parent: &SequenceRun, change: &Change) -> Vec<Cause> {
     change.causes.iter().cloned().chain(asked).collect()
 }
 
-pub(super) fn deployment_run(
+pub(in crate::engine::deployment) fn deployment_run(
     parent: &SequenceRun,
     change: &Change,
     (config, version): (ConfigKey, u32),
@@ -143,6 +143,8 @@ pub(super) fn deployment_run(
         replicas: spec.replicas.unwrap_or(1),
         spec,
         previous,
+        restored_as: None,
+        restored_after: None,
         phase: Phase::New,
         step: DeploymentStep::Prepare,
         hooks: Vec::new(),

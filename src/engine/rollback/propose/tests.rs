@@ -118,6 +118,8 @@ fn pushes_that_fail_one_after_the_other_are_one_incident_and_lead_to_what_was_go
         failure: Some(failure.clone()),
         on_failure: OnFailure::PullRequest,
         previous: Some(number - 1),
+        restored_as: None,
+        restored_after: None,
         ..run(number, image, Phase::Complete)
     };
     let (second, third) = (serves_all_the_same(2, "b"), serves_all_the_same(3, "c"));
