@@ -136,7 +136,9 @@ impl Play<'_> {
                 let service = self.key(place);
                 self.world.driver.decide(|transition| by_hand::abort(transition, &service, WHO)).await?;
             }
-            Command::Rerun { place, sequence } => self.rerun(place, sequence.as_deref()).await?,
+            Command::Rerun { place, sequence, from_start } => {
+                self.rerun(place, sequence.as_deref(), *from_start).await?;
+            }
             Command::Measure { indicator, value } => self.world.indicators.set(indicator, value),
             Command::Pods { prefix, behaviour, writes } => {
                 let written = (!writes.is_null()).then(|| PodResult::Written(writes.clone()));
@@ -187,7 +189,7 @@ impl Play<'_> {
         done.await.map(|_| ())
     }
 
-    async fn rerun(&self, place: &Place, sequence: Option<&str>) -> Result<()> {
+    async fn rerun(&self, place: &Place, sequence: Option<&str>, from_start: bool) -> Result<()> {
         let service = self.key(place);
         let is_meant =
             |run: &&SequenceRun| run.service == service && sequence.is_none_or(|sequence| sequence == run.sequence());
@@ -196,7 +198,7 @@ impl Play<'_> {
             return Err(Failure::stalled(format!("no such sequence of {service} has run")));
         };
         let id = last.id.clone();
-        self.world.driver.decide(|transition| by_hand::rerun(transition, &id, false, WHO)).await?;
+        self.world.driver.decide(|transition| by_hand::rerun(transition, &id, from_start, WHO)).await?;
         Ok(())
     }
 

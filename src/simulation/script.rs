@@ -40,7 +40,10 @@ pub const COMMANDS: [(&str, &str); 17] = [
     ("pause STAGE/SERVICE", "a person has what is under way there begin no further task"),
     ("resume STAGE/SERVICE", "a person lets it go on"),
     ("abort STAGE/SERVICE", "a person ends what is under way there"),
-    ("rerun STAGE/SERVICE [SEQUENCE]", "a person has the last sequence run again from the task that failed"),
+    (
+        "rerun STAGE/SERVICE [SEQUENCE] [from-start]",
+        "a person has the last sequence run again from the task that failed, or all of it",
+    ),
     (
         "measure INDICATOR VALUE",
         "from now on, an indicator that objectives ask for has that value, or none where VALUE is no number",
@@ -51,6 +54,9 @@ pub const COMMANDS: [(&str, &str); 17] = [
     ),
     ("pass DURATION", "time passes, such as `10m`"),
 ];
+
+/// What has `rerun` repeat what has passed too.
+const FROM_START: &str = "from-start";
 
 /// What happens, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +135,8 @@ pub enum Command {
         place: Place,
         /// Which; the last one unless it is named.
         sequence: Option<String>,
+        /// Whether what has passed runs again as well.
+        from_start: bool,
     },
     /// An indicator has a value from now on.
     Measure {
@@ -272,8 +280,17 @@ fn command(verb: &Word, rest: &[Word]) -> Result<Command, Wrong> {
         }
         (verb @ ("pause" | "resume"), [at]) => Command::Pause { place: place(at)?, paused: verb == "pause" },
         ("abort", [at]) => Command::Abort { place: place(at)? },
-        ("rerun", [at]) => Command::Rerun { place: place(at)?, sequence: None },
-        ("rerun", [at, sequence]) => Command::Rerun { place: place(at)?, sequence: Some(sequence.text.clone()) },
+        ("rerun", [at, what @ ..]) => {
+            let (from_start, named) = match what {
+                [named @ .., last] if last.text == FROM_START => (true, named),
+                named => (false, named),
+            };
+            if let [_, word, ..] = named {
+                return Err(too_many(word));
+            }
+            let sequence = named.first().map(|sequence| sequence.text.clone());
+            Command::Rerun { place: place(at)?, sequence, from_start }
+        }
         ("measure", [name, value]) => Command::Measure { indicator: name.text.clone(), value: value.text.clone() },
         ("pods", [prefix, how, rest @ ..]) => {
             let (given, code): (Vec<Word>, Vec<Word>) = rest.iter().cloned().partition(|word| word.text.contains('='));
@@ -285,7 +302,7 @@ fn command(verb: &Word, rest: &[Word]) -> Result<Command, Wrong> {
             Command::Pods { prefix: prefix.text.clone(), behaviour, writes }
         }
         ("pass", [time]) => Command::Pass(length(time)?),
-        ("ignore" | "pause" | "resume" | "abort" | "pass", [_, word, ..]) | ("rerun" | "measure", [_, _, word, ..]) => {
+        ("ignore" | "pause" | "resume" | "abort" | "pass", [_, word, ..]) | ("measure", [_, _, word, ..]) => {
             return Err(too_many(word));
         }
         _ => return Err(too_few()),

@@ -147,9 +147,11 @@ impl Audience<'_> {
             Command::Abort { place } => {
                 drop(world.tell(&["abort", place.service.as_str(), "-s", place.stage.as_str()]));
             }
-            Command::Rerun { place, sequence } => {
-                let (service, stage) = (place.service.as_str(), place.stage.as_str());
-                drop(world.tell(&["rerun", service, "-s", stage, "--sequence", sequence.as_deref().unwrap()]));
+            Command::Rerun { place, sequence, from_start } => {
+                let named = sequence.iter().flat_map(|sequence| ["--sequence", sequence]);
+                let options = named.chain(from_start.then_some("--from-start"));
+                let words = ["rerun", place.service.as_str(), "-s", place.stage.as_str()];
+                drop(world.tell(&words.into_iter().chain(options).collect::<Vec<_>>()));
             }
             Command::Pass(_) => {} // it passes by itself
             other => unreachable!("{other:?} is nothing that a daemon can be told"),

@@ -33,7 +33,7 @@ reject dev/cart
 pause dev/cart
 resume dev/cart
 abort dev/cart
-rerun dev/cart delivery
+rerun dev/cart delivery from-start
 measure response-time 250
 pods cart fails 3
 pass 1h30m
@@ -53,6 +53,10 @@ fn what_is_wrong_is_said_with_its_place_and_what_to_do() {
             "1:11: error: `delivery` names no sequence of a stage (write it as `dev.delivery`)",
         ),
         ("trigger dev.delivery", "1:1: error: `trigger` needs more words (write `trigger STAGE.SEQUENCE SERVICE "),
+        (
+            "rerun dev/cart check again from-start",
+            "1:22: error: `again` is a word too many (write `rerun STAGE/SERVICE ",
+        ),
         ("pass 5 minutes", "1:8: error: `minutes` is a word too many (write `pass DURATION`)"),
         ("pass five", "1:6: error: `five` is no duration (write it as `90s`"),
         ("pass 90000h", "1:6: error: `90000h` is too long"),
