@@ -178,7 +178,7 @@ fn deployments(list: &List<ConfigView>) -> String {
             config.name.clone(),
             config.repository.clone(),
             config.stage.clone(),
-            config.latest_version.to_string(),
+            revision(config).to_string(),
             config.during_test.map_or_else(|| config.desired.to_string(), |pods| format!("{pods} (during test)")),
             config.current.map(|current| current.to_string()).unwrap_or_default(),
             config.triggers.clone(),
@@ -187,6 +187,11 @@ fn deployments(list: &List<ConfigView>) -> String {
         ]);
     }
     table.without_common("REPOSITORY").render("Nothing is deployed.")
+}
+
+/// The version whose status is told: the one that was tried last, also where what served has come back as a newer one.
+fn revision(config: &ConfigView) -> u32 {
+    config.attempted.as_ref().map_or(config.latest_version, |attempted| attempted.version)
 }
 
 /// The version that serves, or those that have a part of the traffic: `1 (90 %), 2 (10 %)`; or what serves in its place.

@@ -37,7 +37,7 @@ pub use decide::{Meant, Verdict, abort, abort_run, decide};
 pub use generate::{Generated, Images, Latest, generate};
 pub use pause::{Part, pause_delivery, resume_delivery};
 pub use rerun::rerun;
-pub use retry::retry;
+pub use retry::{Retried, retry};
 pub use signed::{Signed, decide_signed};
 pub use steer::{Resumed, pause, promote, release, resume};
 pub(in crate::engine) use steer::{is_paused, open_rollout};

@@ -52,6 +52,13 @@ pub struct Proposed {
     pub good: Digest,
 }
 
+impl Proposed {
+    /// Whether Git would say the same as by another one: which version that is of may have changed since.
+    pub fn says_as(&self, other: &Self) -> bool {
+        (&self.config, &self.bad, &self.good) == (&other.config, &other.bad, &other.good)
+    }
+}
+
 /// A pull request on its host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullRequestLink {

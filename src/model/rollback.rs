@@ -72,7 +72,7 @@ impl RollbackParts {
 pub struct Past {
     /// Its number.
     pub version: u32,
-    /// Whether it has served.
+    /// Whether it has served, or is a version that had and comes back.
     pub is_complete: bool,
     /// Whether it failed, as one whose `post` hook did; it may have served all the same.
     pub failed: bool,
@@ -97,7 +97,7 @@ impl From<&DeploymentRun> for Past {
     fn from(run: &DeploymentRun) -> Self {
         Self {
             version: run.version,
-            is_complete: run.phase == Phase::Complete,
+            is_complete: run.phase == Phase::Complete || run.restored_after.is_some(),
             failed: run.failure.is_some(),
             repository: run.repository.clone(),
             commit: run.commit.clone(),

@@ -1,6 +1,6 @@
 //! Makes what people ask for durable. What comes of it is decided in [`crate::engine::by_hand`].
 
-use crate::engine::by_hand::{Cancelled, Images, Part, Resumed};
+use crate::engine::by_hand::{Cancelled, Images, Part, Resumed, Retried};
 use crate::engine::deployment::deployer::{self, Ask};
 use crate::engine::records::{Records, Undecided};
 use crate::engine::rollback::{RolledBack, Started};
@@ -49,7 +49,7 @@ async fn service_of(driver: &Driver, config: &ConfigKey) -> Result<Option<Servic
 ///
 /// # Errors
 /// If the latest version did not fail.
-pub async fn retry(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32> {
+pub async fn retry(driver: &Driver, config: &ConfigKey, by: &str) -> Result<Retried> {
     driver.decide(|transition| by_hand::retry(transition, config, by)).await
 }
 

@@ -65,8 +65,8 @@ impl Commands for Operator {
             Command::Cancel { config } => self.cancel(&config, by).await,
             Command::Retry { config } => {
                 let title = self.title(&config).await?;
-                let version = by_hand::retry(&self.driver, &config, by).await.map_err(conflict)?;
-                Ok(rollout(&config, version, format!("{title} retried rollout #{version}")))
+                let retried = by_hand::retry(&self.driver, &config, by).await.map_err(conflict)?;
+                Ok(rollout(&config, retried.version, format!("{title} retried rollout {retried}")))
             }
             Command::Undo { config, to_version, dry_run } => undo(self, &config, (to_version, dry_run), by).await,
             Command::Pause { config } => self.pause(&config, by).await,

@@ -1,11 +1,13 @@
 //! A failed version is attempted again, with the rest of the sequence that brought it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::rerun::once_more;
 use super::{
     refuse_if_down, refuse_if_let_pass_no_more, refuse_if_queued, refuse_if_waiting, rolled_out, way_out, with_way_out,
 };
+use crate::engine::deployment::apply::{next_version, retried_as};
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::queue;
@@ -21,11 +23,29 @@ use crate::model::run::{Delivery, Run, SequenceRun};
 use crate::model::state::{Attempt, ConfigState};
 use crate::plan::{delivery_procedure, same_procedure};
 
+/// What is attempted again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retried {
+    /// The version that has failed.
+    pub failed: u32,
+    /// Under which number: another one, where what served has come back as a newer version.
+    pub version: u32,
+}
+
+impl fmt::Display for Retried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { failed, version } if failed == version => write!(f, "#{failed}"),
+            Self { failed, version } => write!(f, "#{failed} as #{version}"),
+        }
+    }
+}
+
 /// Attempts the failed latest version again, with the rest of its sequence; says which version.
 ///
 /// # Errors
 /// If the latest version did not fail, or what is declared now waits for something.
-pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
+pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<Retried, Undecided> {
     let state = rolled_out(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
     refuse_if_paused(&state)?;
@@ -43,14 +63,15 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
     holds::refuse(transition.records, &state.service_key())?;
     refuse_if_queued(transition.records, &state)?;
     refuse_if_waiting(transition.records, &state)?;
-    let version = attempt.version.number;
-    let missing = || Failure::stalled(format!("the record of version {version} is gone"));
+    let failed = attempt.version.number;
+    let version = retried_as(&state, failed, next_version(transition.records, config)?);
+    let missing = || Failure::stalled(format!("the record of version {failed} is gone"));
     let delivery = last_delivery(transition.records, &state, attempt)?.ok_or_else(missing)?;
     refuse_if_let_pass_no_more(transition.records, &delivery)?;
     let cause = format!("retried by {by}");
     let run = again(transition, &delivery, (&cause, by))?;
     transition.start(run)?;
-    Ok(version)
+    Ok(Retried { failed, version })
 }
 
 pub(super) fn refuse_if_paused(state: &ConfigState) -> Result<(), Failure> {

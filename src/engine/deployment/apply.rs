@@ -28,10 +28,10 @@ mod start;
 
 pub use again::decide_again;
 pub(in crate::engine) use kept::settle;
-pub(super) use kept::{earlier_of, hand_on};
+pub(super) use kept::{hand_on, kept_by};
 use object::{place, put_object};
 pub(super) use start::deployment_run;
-pub(in crate::engine) use start::{start_deployment, start_version};
+pub(in crate::engine) use start::{retried_as, start_deployment, start_version};
 
 /// What is remembered of something that is to be changed.
 pub(in crate::engine) struct Recorded {

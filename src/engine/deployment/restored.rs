@@ -13,8 +13,7 @@ use crate::model::ids::ConfigKey;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
 use crate::model::run::{Controlled, Controllers, DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
-use crate::model::state::{Earlier, Version, spec_of};
-use crate::model::transaction::ObjectPlace;
+use crate::model::state::{ConfigState, Version, spec_of};
 
 /// Who asks for a rollback for which nobody has asked.
 const BY_ITSELF: &str = "launchway";
@@ -29,18 +28,19 @@ pub(in crate::engine) fn bring_back(
     after: u32,
 ) -> Result<(), Undecided> {
     let Some(failed) = deployment(transition.records, config, after)?.cloned() else { return Ok(()) };
-    let Some(before) = replaced(transition.records, config, &failed)? else { return Ok(()) };
+    let Some(state) = transition.records.configs.get(config)?.cloned() else { return Ok(()) };
+    let Some(before) = replaced(&state, &failed) else { return Ok(()) };
     let next = Version { number: next_version(transition.records, config)?, ..before.clone() };
-    let Some(objects) = objects_of(transition.records, config, &before, &next)? else { return Ok(()) };
+    if is_led_to_by_number(transition.records, &state, &before, &next)? {
+        return Ok(());
+    }
     let Some(run) = as_next(transition, &failed, &before, next.number)? else { return Ok(()) };
     transition.put_run(Run::Deployment(Box::new(run)))?;
     let records = &mut *transition.records;
     if let Some(Run::Deployment(failed)) = records.runs.get_mut(&failed.id)? {
         failed.restored_as = Some(next.number);
     }
-    for object in &objects {
-        apply::hand_on(records, object, next.number)?;
-    }
+    apply::hand_on(records, &state, before.number, next.number)?;
     if let Some(state) = records.configs.get_mut(config)? {
         state.latest_version = next.number;
         state.serve(next, true);
@@ -50,27 +50,25 @@ pub(in crate::engine) fn bring_back(
 
 /// What a deployment has taken the place of, if that served alone and well, and what runs is still in its hands. Where something
 /// stood beside it, both come back as they were; and what another life of the store began goes back to nothing that this one knows.
-fn replaced(records: &Records, config: &ConfigKey, failed: &DeploymentRun) -> Result<Option<Version>, Undecided> {
-    let Some(state) = records.configs.get(config)? else { return Ok(None) };
+fn replaced(state: &ConfigState, failed: &DeploymentRun) -> Option<Version> {
     let is_in_its_hands = state.wanted.owner.as_ref() == Some(&failed.id);
     let is_of_this_life = state.inherited.is_none_or(|since| failed.created_at >= since);
     let is_alone = state.beside.is_none();
     let before = state.serving.as_ref().filter(|_| is_in_its_hands && is_of_this_life && is_alone);
-    Ok(before.filter(|before| Some(before.number) == failed.previous).cloned())
+    before.filter(|before| Some(before.number) == failed.previous).cloned()
 }
 
-/// What objects were for a version that comes back as another; nothing, if that is not led to: a `Service` may select by the number.
-fn objects_of(
+/// Whether a `Service` that is kept for a version selects its pods by its number.
+fn is_led_to_by_number(
     records: &Records,
-    config: &ConfigKey,
+    state: &ConfigState,
     before: &Version,
     next: &Version,
-) -> Result<Option<Vec<(ObjectPlace, Earlier)>>, Undecided> {
-    let Some(state) = records.configs.get(config)? else { return Ok(None) };
+) -> Result<bool, Undecided> {
     let (old, new) = (before.pod_labels(), next.pod_labels());
-    let objects = apply::earlier_of(records, state, before.number)?;
-    let is_lost = objects.iter().any(|(_, it)| it.object.leads_to(&old) && !it.object.leads_to(&new));
-    Ok(Some(objects).filter(|_| !is_lost))
+    let kept = apply::kept_by(records, state)?.into_iter();
+    let mut its = kept.map(|object| object.of_version(&state.key.name, before.number));
+    Ok(its.any(|object| object.leads_to(&old) && !object.leads_to(&new)))
 }
 
 /// The deployment of what comes back; nothing, if what served had failed as well, or is not on record any more.
@@ -114,12 +112,19 @@ pub(super) fn ended(transition: &mut Transition<'_>, run: &DeploymentRun) -> Res
     let now = transition.now;
     let restored = deployment(transition.records, &run.config, version)?;
     let Some(restored) = restored.filter(|restored| restored.ended_at.is_none()) else { return Ok(()) };
-    let took = policy::format_duration(now.since(restored.created_at));
+    let state = transition.records.configs.get(&run.config)?;
+    let wanted = state.and_then(|state| state.wanted.counts().get(&version).copied());
+    let (took, available) = (policy::format_duration(now.since(restored.created_at)), run.progress.available);
+    let message = match wanted {
+        Some(pods) if available >= pods => format!("version {version} serves after {took}"),
+        Some(pods) => format!("version {version} is to serve: {available} of {pods} pods were available after {took}"),
+        None => format!("version {version} gave way after {took}"),
+    };
     let ended = DeploymentRun {
         step: DeploymentStep::Done,
         phase: Phase::Complete,
         ended_at: Some(now),
-        message: format!("version {version} serves after {took}"),
+        message,
         ..restored.clone()
     };
     transition.put_run(Run::Deployment(Box::new(ended)))

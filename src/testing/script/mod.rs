@@ -278,7 +278,7 @@ impl Play<'_> {
                 Some(cancelled) => format!("cancels {}", cancelled.what),
                 None => "there is no such deployment config".to_owned(),
             },
-            ["retry", dc] => format!("retries #{}", by_hand::retry(&driver, &key(dc)?, WHO).await?),
+            ["retry", dc] => format!("retries {}", by_hand::retry(&driver, &key(dc)?, WHO).await?),
             ["latest", dc] => {
                 format!("starts #{}", by_hand::latest(&driver, &key(dc)?, Images::Newest, false, WHO).await?)
             }

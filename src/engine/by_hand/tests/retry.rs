@@ -1,7 +1,7 @@
 //! A failed version is attempted again.
 
 use super::*;
-use crate::engine::fixtures::change;
+use crate::engine::fixtures::{change, version};
 use crate::model::ids::Digest;
 use crate::model::plan::PassedContent;
 use crate::model::slot::{Delivered, SlotState};
@@ -23,7 +23,7 @@ fn last(run: &SequenceRun) -> SlotState {
     SlotState { last_delivery: Some(Delivered { run, content, procedure, deployed: true }), ..slot(None, &[]) }
 }
 
-fn retried(memory: &Memory) -> crate::error::Result<Made<u32>> {
+fn retried(memory: &Memory) -> crate::error::Result<Made<Retried>> {
     memory.decide(|transition| retry(transition, &web(), "ann"))
 }
 
@@ -33,7 +33,8 @@ fn what_failed_is_attempted_again_with_the_rest_of_its_sequence() {
     let made = memory.commit(|transition| retry(transition, &web(), "ann")).expect("it has failed");
     let [run] = made.started()[..] else { unreachable!("{made:#?}") };
     let first = delivery("s1", "b");
-    assert_eq!((made.answer, &*run.cause, run.by.as_deref()), (2, "retried by ann", Some("ann")));
+    assert_eq!(made.answer, Retried { failed: 2, version: 2 });
+    assert_eq!((&*run.cause, run.by.as_deref()), ("retried by ann", Some("ann")));
     assert_eq!((&run.plan, &run.procedure, run.attempt), (&first.plan, &first.procedure, 2));
     assert_eq!(run.planned_content(), first.planned_content());
     assert_eq!(run.changes()[0].retry, Some(2));
@@ -42,6 +43,18 @@ fn what_failed_is_attempted_again_with_the_rest_of_its_sequence() {
     let under_way = format!("delivery of bbbbbbb at `deployment` is under way: {WAY_OUT}");
     let expected = format!("rollout #2 is in progress; only failed deployments can be retried ({under_way})");
     assert_eq!(refused(retried(&memory)), expected, "asked twice, it is done once");
+}
+
+#[test]
+fn what_failed_before_something_came_back_is_attempted_as_the_next_version() {
+    let by = ended(deploying(delivery("s1", "b"), 2), Outcome::FAIL);
+    let state = attempted(serving(1, "a"), "b", &by, Some(Outcome::FAIL));
+    let back = ConfigState { latest_version: 3, serving: Some(version(3, "a")), ..state };
+    let mut memory = failed_by(&by).with(back);
+    let made = memory.commit(|transition| retry(transition, &web(), "ann")).expect("it has failed");
+    assert_eq!(made.answer, Retried { failed: 2, version: 4 });
+    let attempted = memory.get::<ConfigState>(web()).open_attempt().map(|attempt| attempt.version.number);
+    assert_eq!(attempted, Some(4), "as it was said");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::object::{place, put_object};
-use crate::engine::records::{Records, Undecided};
+use crate::engine::records::{Needs, Records, Undecided};
 use crate::manifest::referenced;
 use crate::model::ids::ConfigKey;
 use crate::model::object::{Kind, ObjectKey};
@@ -179,36 +179,38 @@ fn inherit(records: &mut Records, config: &ConfigKey, version: &Version) -> Resu
     Ok(())
 }
 
-/// What objects were for a version that runs, before they changed.
+/// The objects that a deployment config keeps, or of which it keeps what they were.
 ///
 /// # Errors
 /// If something must be read first.
-pub(in crate::engine::deployment) fn earlier_of(
-    records: &Records,
+pub(in crate::engine::deployment) fn kept_by<'a>(
+    records: &'a Records,
     config: &ConfigState,
-    version: u32,
-) -> Result<Vec<(ObjectPlace, Earlier)>, Undecided> {
-    let mut found = Vec::new();
+) -> Result<Vec<&'a ObjectState>, Undecided> {
+    let (mut found, mut needs) = (Vec::new(), Needs::default());
     for key in config.keeps.iter().map(|kept| kept.key.clone()) {
-        let place = place_in_stage_of(&config.key, key);
-        let its = |it: &&Earlier| it.config == config.key.name && it.version == version;
-        let object = records.objects.get(&place)?;
-        found.extend(object.and_then(|object| object.earlier.iter().find(its)).cloned().map(|it| (place, it)));
+        found.extend(needs.of(records.objects.get(&place_in_stage_of(&config.key, key)))?.flatten());
     }
+    needs.none()?;
     Ok(found)
 }
 
-/// A version comes back as another: what an object was for it, it is for that one from now on.
+/// A version comes back as another: what objects were for it, they are for that one from now on.
 ///
 /// # Errors
 /// If something must be read first.
 pub(in crate::engine::deployment) fn hand_on(
     records: &mut Records,
-    (place, before): &(ObjectPlace, Earlier),
-    version: u32,
+    config: &ConfigState,
+    from: u32,
+    to: u32,
 ) -> Result<(), Undecided> {
-    if let Some(object) = records.objects.get_mut(place)? {
-        object.earlier.iter_mut().filter(|it| *it == before).for_each(|it| it.version = version);
+    let its = |it: &Earlier| it.config == config.key.name && it.version == from;
+    let kept = kept_by(records, config)?.into_iter().filter(|object| object.earlier.iter().any(its));
+    for place in kept.map(ObjectPlace::from).collect::<Vec<_>>() {
+        if let Some(object) = records.objects.get_mut(&place)? {
+            object.earlier.iter_mut().filter(|it| its(it)).for_each(|it| it.version = to);
+        }
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::model::object::Object;
 use crate::model::outcome::Outcome;
 use crate::model::plan::Change;
 use crate::model::run::{Deployer, DeploymentRun, DeploymentStep, Phase, Run, SequenceRun, Waits};
-use crate::model::state::{Attempt, Version};
+use crate::model::state::{Attempt, ConfigState, Version};
 use crate::model::time::Timestamp;
 use crate::model::wanted::Progress;
 
@@ -56,7 +56,7 @@ pub(in crate::engine) fn start_version(
         serves_already(transition, by, &key, deployment);
         return Ok(());
     }
-    let number = change.retry.unwrap_or(next);
+    let number = change.retry.map_or(next, |failed| retried_as(state, failed, next));
     let version = Version { number, commit: parent.commit.clone(), object: object.clone() };
     // What only runs while it is deployed takes no other version's place, and leaves none.
     let exchanged = state.exchanged().filter(|_| !spec.test && !state.wanted.rests).map(|exchanged| exchanged.number);
@@ -71,6 +71,13 @@ pub(in crate::engine) fn start_version(
     let controllers = controllers::start(transition, (parent, change), &fresh, go)?;
     let fresh = DeploymentRun { controllers, ..fresh };
     begin(transition, by, fresh)
+}
+
+/// The number under which a failed version is attempted again: its own, unless what served has come back as a newer one. What is brought
+/// up always has a higher number than what it takes the place of.
+pub(in crate::engine) fn retried_as(state: &ConfigState, failed: u32, next: u32) -> u32 {
+    let is_behind = state.serving.as_ref().is_some_and(|serving| serving.number > failed);
+    if is_behind { next } else { failed }
 }
 
 fn serves_already(transition: &mut Transition<'_>, by: &RunId, key: &ConfigKey, deployment: RunId) {

@@ -12,8 +12,9 @@ use crate::model::event::Event;
 use crate::model::ids::Destination;
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::run::DeploymentFailure;
-use crate::model::state::{Attempt, Beside, ConfigState, Kept, ObjectState, Standing};
+use crate::model::state::{Attempt, Beside, Earlier, Kept, ObjectState, Standing};
 use crate::model::time::Timestamp;
+use crate::model::transaction::ObjectPlace;
 use crate::model::wanted::{Progress, Target, Wanted};
 
 /// Version 1 of `web` has served, and all of version 2 is there.
@@ -100,7 +101,8 @@ fn both_end_whatever_ends_the_way_back() {
     let mut memory = world().fails();
     tell(&mut memory, &Event::Disowned { reason: "version 4 has taken over".to_owned() });
     assert_eq!((run(&memory, 2).phase, run(&memory, 3).phase), (Phase::Failed, Phase::Complete));
-    assert!(run(&memory, 3).ended_at.is_some());
+    let told = "version 3 is to serve: 0 of 1 pods were available after 0ms";
+    assert_eq!((run(&memory, 3).ended_at.is_some(), &*run(&memory, 3).message), (true, told));
 }
 
 #[test]
@@ -151,8 +153,8 @@ fn what_was_taken_out_of_its_hands_stays_where_it_is() {
     assert_eq!((serves(&memory).0, run(&memory, 2).restored_as), (1, None));
 }
 
-/// A `Service` that the push has changed, as it was for version 1.
-fn service(selector: serde_json::Value) -> World {
+/// A `Service` that the push has changed, or declares no longer, as it was for version 1.
+fn service(selector: serde_json::Value, is_declared: bool) -> World {
     let object = |selector| {
         let content = json!({"spec": {"selector": selector}});
         let key = ObjectKey { kind: Kind::Service, name: "front".into() };
@@ -160,12 +162,14 @@ fn service(selector: serde_json::Value) -> World {
         Object { key, service, location, digest, content: content.into(), autoscaled_at: None }
     };
     let mut world = world();
-    let now = object(json!({"app": "other"}));
+    let now = object(if is_declared { json!({"app": "other"}) } else { selector.clone() });
     let key = now.key.clone();
     let (place, destination) = (("shop".into(), "dev".into()), Destination::local("shop-dev".into()));
     let mut front = ObjectState::new(place, destination, "repo".into(), now.into());
     let (config, by) = ("web".to_owned(), "s2".into());
-    front.earlier = vec![Earlier { config, version: 1, by, went_back: false, object: object(selector).into() }];
+    let earlier = Earlier { config, version: 1, by, went_back: false, object: object(selector).into() };
+    front.earlier.extend(is_declared.then_some(earlier));
+    front.kept_by.extend((!is_declared).then(|| "web".to_owned()));
     world.objects.push(front);
     world.state.keeps.push(Kept { key, since: 1 });
     world
@@ -173,16 +177,19 @@ fn service(selector: serde_json::Value) -> World {
 
 #[test]
 fn what_objects_were_for_it_they_are_for_its_next_version_unless_they_lead_to_its_number() {
-    for (selector, expected) in [
-        (json!({"deploymentconfig": "web"}), (3, vec![3])),
-        (json!({"deployment": "web-1"}), (1, vec![1])),
-        (json!({"app": "nothing"}), (3, vec![3])),
+    for (selector, is_declared, expected) in [
+        (json!({"deploymentconfig": "web"}), true, (3, vec![3])),
+        (json!({"deployment": "web-1"}), true, (1, vec![1])),
+        (json!({"app": "nothing"}), true, (3, vec![3])),
+        (json!({"deploymentconfig": "web"}), false, (3, vec![])),
+        (json!({"deployment": "web-1"}), false, (1, vec![])),
     ] {
-        let world = service(selector.clone());
+        let world = service(selector.clone(), is_declared);
         let place = ObjectPlace::from(&world.objects[0]);
         let memory = world.fails();
-        let earlier = &memory.get::<ObjectState>(place).earlier;
-        let versions: Vec<u32> = earlier.iter().map(|it| it.version).collect();
-        assert_eq!((serves(&memory).0, versions), expected, "{selector}");
+        let object = memory.get::<ObjectState>(place);
+        let versions: Vec<u32> = object.earlier.iter().map(|it| it.version).collect();
+        assert_eq!((serves(&memory).0, versions), expected, "{selector} {is_declared}");
+        assert_eq!(object.kept_by.is_empty(), is_declared, "{selector}");
     }
 }

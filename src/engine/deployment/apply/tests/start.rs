@@ -87,6 +87,20 @@ fn a_retry_is_another_attempt_at_the_same_version_and_keeps_what_its_hooks_did()
 }
 
 #[test]
+fn what_failed_before_something_came_back_is_attempted_as_the_next_version() {
+    let first = ended(delivery("s0", "a"), Outcome::FAIL);
+    let state = attempted(serving(1, "a"), "b", &first, Some(Outcome::FAIL));
+    let back = ConfigState { latest_version: 3, serving: Some(version(3, "a")), ..state };
+    let memory = Memory::default().with(back).with(deployed(deployment(2, "b", &first, Phase::Failed)));
+    let asked = Change { retry: Some(2), ..planned(Decision::Deploy, &object("b")) };
+    let made = start(&memory, &parent(), &asked);
+    let run = fresh(&made);
+    assert_eq!((run.version, run.attempt, run.previous), (4, 1, Some(3)));
+    let state = made.only::<ConfigState>();
+    assert_eq!((state.latest_version, state.attempted.as_ref().map(|it| it.version.number)), (4, Some(4)));
+}
+
+#[test]
 fn a_deployment_begins_with_what_was_asked_of_its_config_before() {
     let scaled = Some(Scaled { replicas: 4, by: "ann".into(), at: Timestamp(0) });
     let memory = Memory::default().with(ConfigState { scaled, ..serving(1, "a") });
