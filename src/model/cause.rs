@@ -22,7 +22,7 @@ pub enum Cause {
         /// Who.
         by: String,
     },
-    /// A person asked to go back, or several went back together and are brought back.
+    /// A person asked to go back, several went back together and are brought back, or what served has come back by itself.
     Rollback {
         /// Who.
         by: String,

@@ -221,9 +221,12 @@ fn hook_annotations(run: &DeploymentRun) -> BTreeMap<String, String> {
     tries.flat_map(annotated).collect()
 }
 
-/// Of what a sequence changes, its deployment config.
+/// Of what a sequence changes, its deployment config. What goes back in a sequence brings nothing of that: it takes it back.
 fn deployment_changes(run: &DeploymentRun, parent: Option<&Run>) -> Vec<ChangeView> {
     let Some(Run::Sequence(parent)) = parent else { return Vec::new() };
+    if run.restored_after.is_some() || (run.is_rollback && !parent.is_rollback) {
+        return Vec::new();
+    }
     let mut changes = sequence_changes(parent);
     changes.retain(|change| change.kind == "DeploymentConfig" && change.name == run.config.name);
     changes
@@ -387,12 +390,12 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::engine::fixtures::{NOW, delivery};
+    use crate::engine::fixtures::{NOW, delivery, deployed, deployment, sequence};
     use crate::engine::sequence::machine::{step, task_records};
     use crate::manifest::digest;
     use crate::model::event::Event;
     use crate::model::project::Procedure;
-    use crate::model::run::TaskTry;
+    use crate::model::run::{Phase, TaskTry};
     use crate::model::shipyard::{Sequence, Task};
 
     #[test]
@@ -409,6 +412,22 @@ mod tests {
         let started = Event::ExecutorStarted { task: 0, executor: "k6".into(), id: String::new(), data: Value::Null };
         let due = time(NOW + Duration::from_secs(60));
         assert_eq!(told(&step(&offered, &started, NOW).0), format!("test: runs at k6; k6 must be heard of by {due}"));
+    }
+
+    #[test]
+    fn what_comes_back_has_one_step_and_none_of_the_changes_of_what_has_failed() {
+        let parent = delivery("r1", "b");
+        let detail = |run: DeploymentRun| {
+            let detail = RunDetail::new(&deployed(run), Some(&sequence(&parent)));
+            let steps: Vec<String> = detail.steps.into_iter().map(|step| step.name).collect();
+            (steps.join(" "), detail.changes.len())
+        };
+        let failed = deployment(2, "b", &parent, Phase::Failed);
+        let back = DeploymentRun { restored_after: Some(2), ..deployment(3, "a", &parent, Phase::Complete) };
+        let by_task = DeploymentRun { is_rollback: true, ..deployment(4, "a", &parent, Phase::Complete) };
+        assert_eq!(detail(failed), ("prepare rollout".into(), 1));
+        assert_eq!(detail(back), ("restore".into(), 0));
+        assert_eq!(detail(by_task), ("prepare rollout".into(), 0));
     }
 
     #[test]
