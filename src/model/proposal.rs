@@ -53,9 +53,9 @@ pub struct Proposed {
 }
 
 impl Proposed {
-    /// Whether Git would say the same as by another one: which version that is of may have changed since.
-    pub fn says_as(&self, other: &Self) -> bool {
-        (&self.config, &self.bad, &self.good) == (&other.config, &other.bad, &other.good)
+    /// Of what Git is to say what instead of what; of which version that is may change.
+    pub fn says(&self) -> (&ConfigKey, &Digest, &Digest) {
+        (&self.config, &self.bad, &self.good)
     }
 }
 

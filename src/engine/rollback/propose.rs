@@ -85,8 +85,8 @@ pub(in crate::engine) fn after(transition: &mut Transition<'_>, run: &Deployment
     let proposal = Proposal { cause: told(run), ..fresh(transition, branch, vec![member]) };
     let closed = |known: &&Proposal| known.branch == proposal.branch && known.state == ProposalState::Closed;
     let known = repository.proposals.iter().find(closed);
-    let says_the_same = |known: &Proposal| matches!((&known.members[..], &proposal.members[..]), ([one], [other]) if one.says_as(other));
-    if repository.down || known.is_some_and(says_the_same) {
+    let said = || proposal.members.iter().map(Proposed::says);
+    if repository.down || known.is_some_and(|known| known.members.iter().map(Proposed::says).eq(said())) {
         return Ok(()); // a person has decided about it
     }
     enter(transition, &run.repository, proposal).map(drop)
