@@ -134,7 +134,7 @@ impl World {
 
     /// As if the daemon had died and come back.
     pub(crate) fn restart(&mut self) {
-        drop(self.runtime.take());
+        self.kill_daemon();
         let (changes, _) = tokio::sync::broadcast::channel(64);
         let runtime = LocalRuntime::open(LocalOptions {
             root: self.root(),
@@ -154,9 +154,10 @@ impl World {
         self.runtime = Some(runtime);
     }
 
-    /// As if the daemon had died.
+    /// As if the daemon had died: none of its threads reads or asks for anything any more.
     pub(crate) fn kill_daemon(&mut self) {
         drop(self.runtime.take());
+        eventually("the end of the runtime's threads", || Arc::strong_count(&self.services) == 1);
     }
 
     /// A folder for the test's own files.
