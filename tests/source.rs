@@ -15,6 +15,7 @@ mod source_edges {
     mod notes;
     mod owner;
     mod sshd;
+    mod tags;
     mod tls;
     mod transport;
 }

@@ -8,11 +8,13 @@ use crate::control::aside::Aside;
 use crate::engine::sync::{self as decision, Head};
 use crate::error::{Class, Context, Result};
 use crate::executor::drive::Driver;
+use crate::executor::git_events::ReadTags;
 use crate::executor::sync::{self, Read, Revisions, Synced};
 use crate::manifest::{self, Content, FileEntry, FileKind, Files, LARGEST, Problem};
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::project::Project;
 use crate::model::state::{RepositoryState, RevisionResult};
+use crate::model::tag::Tags;
 use crate::model::time::Timestamp;
 use crate::source::{self, Blob, Entry, EntryKind, Limits, Mirror, ObjectId, Remote};
 use async_trait::async_trait;
@@ -373,6 +375,13 @@ impl Revisions for Arc<Watched> {
         let (watched, commit) = (self.clone(), commit.clone());
         let read = tokio::task::spawn_blocking(move || watched.read_at(commit, None)).await;
         read.or_transient(|| "reading the repository broke off".into())?
+    }
+}
+
+#[async_trait]
+impl ReadTags for Arc<Watched> {
+    async fn tags(&self) -> Result<Tags> {
+        self.ask(QUESTION, |watched| source::remote_tags(&watched.remote)).await
     }
 }
 

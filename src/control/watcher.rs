@@ -175,7 +175,7 @@ impl Watcher {
 
     /// Tells sequences what has happened beside pushes, now that what was pushed is known.
     async fn tell_git_events(&self, driver: &Driver) {
-        if let Err(failure) = git_events::tell(driver, &self.watched).await {
+        if let Err(failure) = git_events::tell(driver, &self.watched, &self.watched).await {
             let (repository, problem) = (&self.watched.name, failure.one_line());
             tracing::warn!(%repository, problem, "what has happened in Git is told after the next sync");
         }

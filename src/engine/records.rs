@@ -11,22 +11,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Failure;
-use crate::model::evaluation::{Earlier, Included};
+use crate::model::evaluation::Earlier;
 use crate::model::hold::ProjectHolds;
-use crate::model::ids::{
-    CommitId, ConfigKey, Namespace, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
-};
+use crate::model::ids::{CommitId, ConfigKey, Namespace, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName};
 use crate::model::plan::Plan;
 use crate::model::rollback::Past;
 use crate::model::run::{Run, SequenceRun};
 use crate::model::slot::{PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, Version, Versioned};
+use crate::model::tag::SeenTags;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{ObjectPlace, Read, RecordKey, Write};
 use crate::model::unique_name::{NameOwner, UniqueName};
 
+mod lookup;
 mod remembered;
 
+pub use lookup::{Found, Lookup};
 pub use remembered::Remembered;
 
 /// Why there is no decision.
@@ -82,56 +83,6 @@ pub enum Need {
     Lookup(Box<Lookup>),
     /// An identity that was never given.
     Id,
-}
-
-/// What is found by a search through many records.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Lookup {
-    /// The part of a plan that is about a service. Plans never change.
-    PlanOf(PlanId, ServiceName),
-    /// The same of the newest plan that names the service; moves with the repository's record.
-    NewestPlanOf(ProjectName, ServiceName),
-    /// The newest version of a deployment config in the history; moves with the config's record.
-    NewestVersion(ConfigKey),
-    /// All versions in its history, oldest first; moves with the config's record.
-    History(ConfigKey),
-    /// When a revision was planned the last time, nothing if it never was; moves with the repository's record.
-    PlannedAt(RepositoryName, CommitId),
-    /// The plan of a revision without what it says of services; moves with the repository's record.
-    Outline(RepositoryName, CommitId),
-    /// Whether something with this id was told about a repository before, 1 or 0; two at once conflict.
-    WasDelivered(RepositoryName, String),
-    /// Whether anything is left of a stage, 1 or 0; grows only with the repository that declares it.
-    Inhabited(ProjectName, StageName),
-    /// The last attempt at a revision for a service, at delivering it or at a sequence that only runs tasks; moves with
-    /// the service's slot.
-    Attempts(RepositoryName, CommitId, ServiceKey, Option<String>),
-    /// What the ended runs of a sequence for a service were evaluated to, newest first, at most so many; moves with the
-    /// service's slot.
-    Evaluations(ServiceKey, String, Included, u32),
-}
-
-impl Lookup {
-    /// Whether it finds a plan, or something of one: that is another only once a plan was written.
-    pub fn is_of_plans(&self) -> bool {
-        use Lookup::{NewestPlanOf, Outline, PlanOf, PlannedAt};
-        matches!(self, PlanOf(..) | NewestPlanOf(..) | PlannedAt(..) | Outline(..))
-    }
-}
-
-/// What a lookup found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// A plan, if there is one.
-    Plan(Option<Arc<Plan>>),
-    /// A number.
-    Number(u32),
-    /// Versions.
-    Versions(Vec<Past>),
-    /// A time, if there is one.
-    Moment(Option<Timestamp>),
-    /// Evaluations.
-    Evaluations(Vec<Earlier>),
 }
 
 /// Records of one kind.
@@ -369,6 +320,17 @@ impl Records {
         match self.lookup(lookup)? {
             Found::Evaluations(earlier) => Ok(earlier),
             _ => Ok(&[]),
+        }
+    }
+
+    /// The tags that a repository had when they were compared last.
+    ///
+    /// # Errors
+    /// If they were not looked up yet.
+    pub fn seen_tags(&self, repository: &RepositoryName) -> Result<Option<&SeenTags>, Undecided> {
+        match self.lookup(Lookup::SeenTags(repository.clone()))? {
+            Found::Tags(seen) => Ok(seen.as_deref()),
+            _ => Ok(None),
         }
     }
 

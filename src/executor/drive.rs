@@ -421,6 +421,7 @@ async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
             Found::Plan(revision.and_then(|revision| revision.plan().cloned()).map(Arc::new))
         }
         Lookup::WasDelivered(repository, id) => Found::Number(u32::from(store.was_delivered(repository, id).await?)),
+        Lookup::SeenTags(repository) => Found::Tags(store.seen_tags(repository).await?.map(Arc::new)),
         Lookup::Inhabited(project, stage) => {
             let applied = store.applied_stages(project).await?.contains(stage);
             let open = store.open_slot_keys(Some(project)).await?;

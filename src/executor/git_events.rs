@@ -1,20 +1,53 @@
 //! What happened in a repository beside pushes to its branch is told to the sequences that are triggered on it, once its head
 //! has been synced. It is forgotten after that: whoever dies in between tells it again, which changes nothing.
 
+use async_trait::async_trait;
+
 use crate::engine::sequence::from_git;
 use crate::engine::sequence::incoming;
+use crate::engine::sequence::tags;
 use crate::error::{Class, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync::{self, Revisions};
 use crate::model::cloud_event::CloudEvent;
 use crate::model::git_event::GitEvent;
 use crate::model::state::RepositoryState;
+use crate::model::tag::Tags;
 
-/// Tells all that is noted in a repository's record.
+/// The port to the tags of a repository.
+#[async_trait]
+pub trait ReadTags: Send + Sync {
+    /// All that are there now.
+    ///
+    /// # Errors
+    /// If the remote cannot be reached or read, or has too many.
+    async fn tags(&self) -> Result<Tags>;
+}
+
+/// Tells all that is noted in a repository's record, and which tags are new.
 ///
 /// # Errors
 /// If the repository cannot be read now, or the store fails; then it is told after the next sync.
-pub async fn tell(driver: &Driver, revisions: &dyn Revisions) -> Result<()> {
+pub async fn tell(driver: &Driver, revisions: &dyn Revisions, tags: &dyn ReadTags) -> Result<()> {
+    let (name, life) = (revisions.watched().name, driver.store.incarnation());
+    let tags = match driver.decide(|transition| tags::are_awaited(transition, &name)).await? {
+        true => Some(tags.tags().await),
+        false => None,
+    };
+    loop {
+        let has_more = match &tags {
+            Some(Ok(tags)) => driver.decide(|transition| tags::compare(transition, &name, tags, life)).await?,
+            Some(Err(_)) | None => false,
+        };
+        // What a webhook has told is told also where tags cannot be read.
+        tell_noted(driver, revisions).await?;
+        if !has_more {
+            return tags.transpose().map(drop);
+        }
+    }
+}
+
+async fn tell_noted(driver: &Driver, revisions: &dyn Revisions) -> Result<()> {
     let state = sync::state(driver, revisions).await?.value;
     for event in &state.happened {
         if !state.down {

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::ids::RepositoryName;
+use super::tag::TAGS;
 
 /// The name of the data that tell of it.
 const DATA: &str = "git";
-const TAGS: &str = "refs/tags/";
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -38,6 +38,7 @@ pub mod shipyard;
 pub mod sink;
 pub mod slot;
 pub mod state;
+pub mod tag;
 pub mod time;
 pub mod trailer;
 pub mod transaction;

@@ -15,6 +15,7 @@ use super::plan::Plan;
 use super::run::Run;
 use super::slot::{PassedKey, PassedState, SlotState};
 use super::state::{ConfigState, ObjectState, RepositoryState, RevisionState, Versioned};
+use super::tag::SeenTags;
 use super::time::Timestamp;
 use super::unique_name::{NameOwner, UniqueName};
 use super::webhook_call::WebhookCalls;
@@ -205,6 +206,13 @@ pub enum Write {
         repository: RepositoryName,
         /// The last of them.
         calls: Box<WebhookCalls>,
+    },
+    /// The tags that a repository has by now, in place of those that were seen before.
+    Tags {
+        /// The repository.
+        repository: RepositoryName,
+        /// They.
+        seen: Box<SeenTags>,
     },
     /// A webhook delivery was taken; a second one with this id is a duplicate.
     Delivery {

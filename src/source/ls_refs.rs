@@ -10,8 +10,10 @@ use git2::Oid;
 use super::Remote;
 use super::git;
 use super::pkt_line::{DELIMITER, FLUSH, push_line, read_packet};
+use super::tags;
 use super::transport::{Connection, Deadline, Protocol, Service};
 use crate::error::{Failure, Result};
+use crate::model::tag::{TAGS, Tags};
 
 /// A list of more bytes is not read: about 800,000 references, of which a server that knows version 2 sends only ours.
 pub(super) const MAX_LIST_BYTES: u64 = 64 << 20;
@@ -25,6 +27,8 @@ pub(super) enum Asked<'a> {
     Head,
     /// Whether there is a branch.
     AnyBranch,
+    /// All tags.
+    Tags,
 }
 
 impl Asked<'_> {
@@ -34,6 +38,7 @@ impl Asked<'_> {
             Asked::Reference(name) => name,
             Asked::Head => "HEAD",
             Asked::AnyBranch => "refs/heads/",
+            Asked::Tags => TAGS,
         }
     }
 
@@ -42,6 +47,7 @@ impl Asked<'_> {
             Asked::Reference(asked) => name == *asked,
             Asked::Head => name == "HEAD",
             Asked::AnyBranch => name.starts_with("refs/heads/"),
+            Asked::Tags => name.starts_with(TAGS),
         }
     }
 }
@@ -53,12 +59,17 @@ pub(super) struct Listing {
     pub(super) found: Option<String>,
     /// What `HEAD` points at.
     pub(super) head: Option<String>,
+    /// The tags, if those were asked for.
+    pub(super) tags: Tags,
 }
 
 impl Listing {
     fn add(&mut self, name: &str, id: &str, asked: Asked<'_>) {
         if self.found.is_none() && asked.is_met_by(name) {
             self.found = Some(id.to_owned());
+        }
+        if matches!(asked, Asked::Tags) {
+            tags::add(&mut self.tags, name, id);
         }
     }
 }
@@ -244,6 +255,9 @@ fn ls_refs_request(asked: Asked<'_>, unborn: bool) -> Vec<u8> {
     if unborn {
         push_line(&mut request, b"unborn\n");
     }
+    if matches!(asked, Asked::Tags) {
+        push_line(&mut request, b"peel\n");
+    }
     push_line(&mut request, format!("ref-prefix {}\n", asked.prefix()).as_bytes());
     request.extend_from_slice(FLUSH);
     request
@@ -258,11 +272,14 @@ fn read_listing(input: &mut impl Read, asked: Asked<'_>) -> std::result::Result<
         };
         let (name, attributes) = rest.split_once(' ').unwrap_or((rest, ""));
         if name == "HEAD" {
-            let mut attributes = attributes.split(' ');
-            listing.head = attributes.find_map(|word| word.strip_prefix("symref-target:")).map(str::to_owned);
+            let mut words = attributes.split(' ');
+            listing.head = words.find_map(|word| word.strip_prefix("symref-target:")).map(str::to_owned);
         }
         if let Some(id) = id {
             listing.add(name, id, asked);
+        }
+        if let Some(target) = attributes.split(' ').find_map(|word| word.strip_prefix("peeled:")) {
+            tags::lead(&mut listing.tags, name, target);
         }
     }
     Ok(listing)
@@ -292,6 +309,7 @@ pub(super) fn too_many(remote: &Remote) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::tag::Tag;
 
     const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
@@ -374,6 +392,35 @@ mod tests {
     }
 
     #[test]
+    fn tags_are_listed_with_what_they_lead_to_by_servers_of_every_age() {
+        let object = "f".repeat(40);
+        let expected = Tags::from([
+            ("refs/tags/v1".to_owned(), Tag::of(ID)),
+            ("refs/tags/v2".to_owned(), Tag { object: object.clone(), target: Some(ID.to_owned()) }),
+        ]);
+        let lines = [
+            format!("{ID} refs/tags/v1\n"),
+            format!("{object} refs/tags/v2 peeled:{ID}\n"),
+            format!("{ID} refs/tagsandmore\n"),
+            format!("{ID} refs/tags/not..one peeled:{ID}\n"),
+            format!("{ID} refs/tags/{}\n", "x".repeat(1_000)),
+        ];
+        let newer = packets(&[&lines[..].iter().map(String::as_str).collect::<Vec<_>>(), &["flush"][..]].concat());
+        let listing = read_listing(&mut newer.as_slice(), Asked::Tags).expect("readable");
+        assert_eq!(listing.tags, expected);
+        let peeled = format!("{ID} refs/tags/v2^{{}}\n");
+        let of_nothing = format!("{ID} refs/tags/v3^{{}}\n");
+        let first = format!("{ID} HEAD\0symref=HEAD:refs/heads/main\n");
+        let older = [&first, &lines[0], &format!("{object} refs/tags/v2\n"), &peeled, &of_nothing, "flush"];
+        match read_greeting(&mut packets(&older).as_slice(), Asked::Tags).expect("readable") {
+            Greeting::References(listing) => assert_eq!(listing.tags, expected),
+            Greeting::Version2 { .. } => unreachable!("no version 2 here"),
+        }
+        let asked = ls_refs_request(Asked::Tags, false);
+        assert!(asked.windows(5).any(|part| part == b"peel\n"), "{}", String::from_utf8_lossy(&asked));
+    }
+
+    #[test]
     fn a_list_without_end_is_given_up() {
         let line = packets(&[&format!("{ID} refs/heads/{}\n", "x".repeat(60_000))]);
         let mut endless = line.iter().copied().cycle();
@@ -398,6 +445,7 @@ mod tests {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             drop(greeting(&lines));
             drop(read_listing(&mut packets(&lines).as_slice(), Asked::AnyBranch));
+            drop(read_listing(&mut packets(&lines).as_slice(), Asked::Tags));
         }
     }
 

@@ -3,7 +3,8 @@
 //! ```text
 //!  RemoteUrl ─┐
 //!             ├─ Remote ──▶ remote_head ......... the cheap question: one ref, nothing written
-//!  Credentials┘      └────▶ Mirror::fetch ....... only when the head moved
+//!  Credentials┘      ├────▶ remote_tags ......... only where somebody waits for new ones
+//!                    └────▶ Mirror::fetch ....... only when the head moved
 //!                                 └─▶ Repository ─▶ commits, Tree, changed paths, notes (reads)
 //!                           Mirror::write_notes . back to the watched repository
 //! ```
@@ -35,6 +36,7 @@ mod pkt_line;
 mod process;
 mod push;
 mod signature;
+mod tags;
 mod transport;
 mod tree;
 mod url;
@@ -50,6 +52,7 @@ pub use merge::Merged;
 pub use mirror::Mirror;
 pub use notes::{NOTES_REF, NoteLine, Signature};
 pub use signature::Said;
+pub use tags::remote_tags;
 pub use tree::{Blob, Entry, EntryKind, Tree};
 pub use url::{RemoteUrl, Slug};
 

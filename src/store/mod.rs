@@ -32,6 +32,7 @@ use crate::model::seed::Seed;
 use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 pub use crate::model::state::{AppliedDigest, Versioned};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
+use crate::model::tag::SeenTags;
 use crate::model::time::Timestamp;
 pub use crate::model::transaction::{OutboxId, Read, RecordKey, Transaction, Write};
 use crate::model::unique_name::{NameOwner, UniqueName};
@@ -317,6 +318,8 @@ pub trait ReadStore: Send + Sync {
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool, Failure>;
     /// What the last webhooks of a repository came to.
     async fn webhook_calls(&self, repository: &RepositoryName) -> Result<WebhookCalls, Failure>;
+    /// The tags that a repository had when they were compared last.
+    async fn seen_tags(&self, repository: &RepositoryName) -> Result<Option<SeenTags>, Failure>;
     /// What the generated values of templates are derived from, once a daemon has had the store; the same for as long as the
     /// store and its copies are there.
     async fn seed(&self) -> Result<Option<Seed>, Failure>;

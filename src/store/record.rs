@@ -18,6 +18,7 @@ use crate::model::plan::{Plan, PlanSummary, ServicePlan};
 use crate::model::run::Run;
 use crate::model::slot::{PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionResult, RevisionState};
+use crate::model::tag::SeenTags;
 use crate::model::time::Timestamp;
 use crate::model::unique_name::NameOwner;
 use crate::model::webhook_call::WebhookCalls;
@@ -62,6 +63,9 @@ impl Record for ProjectHolds {
 }
 impl Record for WebhookCalls {
     const NAME: &'static str = "webhooks";
+}
+impl Record for SeenTags {
+    const NAME: &'static str = "tags";
 }
 impl Record for NameOwner {
     const NAME: &'static str = "claim";

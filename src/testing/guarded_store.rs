@@ -21,6 +21,7 @@ use crate::model::run::Run;
 use crate::model::seed::Seed;
 use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
+use crate::model::tag::SeenTags;
 use crate::model::time::Timestamp;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::model::webhook_call::WebhookCalls;
@@ -343,6 +344,11 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
     async fn webhook_calls(&self, repository: &RepositoryName) -> Result<WebhookCalls> {
         self.guard.pass().await?;
         self.store.webhook_calls(repository).await
+    }
+
+    async fn seen_tags(&self, repository: &RepositoryName) -> Result<Option<SeenTags>> {
+        self.guard.pass().await?;
+        self.store.seen_tags(repository).await
     }
 
     async fn seed(&self) -> Result<Option<Seed>> {

@@ -49,7 +49,7 @@ pub struct RefWatch {
 }
 
 impl RefWatches {
-    /// Calls `changed` whenever a branch of the repository at `path` may have moved: a bare repository, a work tree, or
+    /// Calls `changed` whenever a branch or a tag of the repository at `path` may have moved: a bare repository, a work tree, or
     /// a linked work tree.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Shared {
         }
         let Some(watcher) = watcher.as_mut() else { return Err(Failure::transient(doing())) };
         watcher.watch(&folder, RecursiveMode::NonRecursive).or_transient(doing)?;
-        for (below, mode) in BRANCHES {
+        for (below, mode) in REFS {
             let below = folder.join(below);
             if below.is_dir() {
                 watcher.watch(&below, mode).or_transient(doing)?;
@@ -125,16 +125,19 @@ impl std::fmt::Debug for Listeners {
     }
 }
 
-/// Where branches are kept. Other refs are not watched, so that writing notes causes no sync.
-const BRANCHES: [(&str, RecursiveMode); 2] =
-    [("refs/heads", RecursiveMode::Recursive), ("reftable", RecursiveMode::NonRecursive)];
+/// Where branches and tags are kept. Other refs are not watched, so that writing notes causes no sync.
+const REFS: [(&str, RecursiveMode); 3] = [
+    ("refs/heads", RecursiveMode::Recursive),
+    ("refs/tags", RecursiveMode::Recursive),
+    ("reftable", RecursiveMode::NonRecursive),
+];
 
 struct Refs {
     folder: PathBuf,
 }
 
 impl Refs {
-    /// Whether an event may mean that a branch moved.
+    /// Whether an event may mean that a branch or a tag moved.
     fn concerns(&self, event: &Event) -> bool {
         let is_moved = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
         if event.need_rescan() || is_moved && event.paths.contains(&self.folder) {
@@ -147,8 +150,8 @@ impl Refs {
     fn is_ref(&self, path: &Path) -> bool {
         let Ok(path) = path.strip_prefix(&self.folder) else { return false };
         let is_lock = path.extension().is_some_and(|extension| extension == "lock");
-        let is_branch = BRANCHES.iter().any(|(below, _)| path.starts_with(below));
-        !is_lock && (is_branch || path == Path::new("packed-refs"))
+        let is_watched = REFS.iter().any(|(below, _)| path.starts_with(below));
+        !is_lock && (is_watched || path == Path::new("packed-refs"))
     }
 }
 
@@ -160,11 +163,11 @@ fn watched_folder(path: &Path) -> Result<PathBuf> {
 
 /// Which folders are watched of a repository.
 fn identities(folder: &Path) -> Vec<Option<FolderId>> {
-    let below = BRANCHES.iter().map(|(below, _)| folder.join(below));
+    let below = REFS.iter().map(|(below, _)| folder.join(below));
     std::iter::once(folder.to_owned()).chain(below).map(|path| FolderId::of(&path).ok()).collect()
 }
 
-/// The folder that holds a repository's branches; of linked work trees, the one they share.
+/// The folder that holds a repository's refs; of linked work trees, the one they share.
 fn common_folder(path: &Path) -> Result<PathBuf> {
     let dot_git = path.join(".git");
     let folder = if dot_git.is_dir() {
@@ -199,13 +202,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_events_on_branches_concern() {
+    fn only_events_on_branches_and_tags_concern() {
         let refs = Refs { folder: "/r".into() };
         let create = EventKind::Create(CreateKind::File);
         let cases = [
             (create, "/r/refs/heads/main", true),
             (EventKind::Modify(ModifyKind::Any), "/r/refs/heads/feature/x", true),
             (EventKind::Remove(RemoveKind::File), "/r/packed-refs", true),
+            (create, "/r/refs/tags/cart/v1", true),
             (create, "/r/reftable/0x1.ref", true),
             (create, "/r/refs/heads/main.lock", false),
             (create, "/r/packed-refs.lock", false),

@@ -110,6 +110,52 @@ spec:
 }
 
 #[test]
+fn a_tag_that_is_pushed_starts_what_waits_for_it_without_a_webhook() {
+    let world = World::new(&[]);
+    let shipyard = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages:
+  - name: dev
+    sequences: [{name: delivery, tasks: [{name: deployment}]}]
+  - name: production
+    sequences:
+    - {name: delivery, triggeredOn: [{event: git.tag.created}], tasks: [{name: deployment}]}
+";
+    let web = |value: &str| sleeper("web", "type: Recreate", value);
+    world.start();
+    world.git.commit_files(&[("shipyard.yaml", shipyard), ("web.yaml", &web("1"))]);
+    world.git.git(&["tag", "v1"]);
+    world.git.git(&["push", "--quiet", "origin", "HEAD", "--tags"]);
+    let first = world.git.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    world.status(&first, "launchway/dev", "success");
+    world.git.git(&["tag", "--annotate", "--message", "the first", "v2"]);
+    world.git.git(&["push", "--quiet", "origin", "v2"]);
+    world.status(&first, "launchway/production", "success");
+    let causes = || -> Vec<String> {
+        let runs = world.json(&["get", "runs", "-s", "production"])["items"].as_array().cloned().unwrap_or_default();
+        let sequences = runs.iter().filter(|run| run["kind"] == "sequence");
+        sequences.map(|run| run["cause"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let cause = |tag: &str| format!("triggered by tag {tag}");
+    assert_eq!(causes(), [cause("v2")], "what was there before anything waited for tags is not new");
+    let second = world.git.push_files(&[("web.yaml", &web("2"))]);
+    world.status(&second, "launchway/dev", "success");
+    world.kill();
+    world.git.git(&["tag", "web/v3"]);
+    world.git.git(&["push", "--quiet", "origin", "web/v3", ":refs/tags/v2"]);
+    world.start();
+    world.status(&second, "launchway/production", "success");
+    assert_eq!(causes(), [cause("web/v3"), cause("v2")], "it came while no daemon ran");
+    world.git.git(&["tag", "v4"]);
+    world.git.git(&["push", "--quiet", "origin", "v2", "v4"]);
+    eventually("the newest is told", || causes().contains(&cause("v4")));
+    assert_eq!(causes(), [cause("v4"), cause("web/v3"), cause("v2")], "what was told before is not told again");
+}
+
+#[test]
 fn a_push_is_seen_at_once_and_our_own_push_of_notes_is_no_reason_to_look() {
     let world = World::new(&[]);
     world.start();

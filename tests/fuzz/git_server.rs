@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use launchway::source::{Remote, RemoteUrl, TimeLimits, default_branch, remote_head};
+use launchway::source::{Remote, RemoteUrl, TimeLimits, default_branch, remote_head, remote_tags};
 
 /// Stands between the advertisement and the answer to `ls-refs`.
 const THEN: &[u8] = b"=====\n";
@@ -49,7 +49,8 @@ impl GitServer {
             assert!(!branch.is_empty() && !branch.contains(char::is_control), "the branch {branch:?}");
         }
         let told = |problem: launchway::error::Failure| problem.one_line().replace(&self.address.to_string(), "");
-        format!("{:?} {:?}", remote_head(&remote).map_err(told), branch.map_err(told))
+        let tags = remote_tags(&remote).map(|tags| tags.len());
+        format!("{:?} {:?} {:?}", remote_head(&remote).map_err(told), branch.map_err(told), tags.map_err(told))
     }
 }
 

@@ -10,6 +10,7 @@ use launchway::model::plan::{ServicePlan, StagePlan};
 use launchway::model::run::{Run, SequenceRun};
 use launchway::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use launchway::model::state::{Earlier, RepositoryState, RevisionResult, RevisionState};
+use launchway::model::tag::{SeenTags, Tag};
 use launchway::model::unique_name::{NameOwner, UniqueName};
 use launchway::model::webhook_call::{CallResult, WebhookCall, WebhookCalls};
 use launchway::store::{CommitError, RunFilter, Transaction, Versioned, Write};
@@ -412,6 +413,16 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     commit(&*store, [kept]).await;
     assert_eq!(store.webhook_calls(&"shop".into()).await.unwrap(), calls);
     assert_eq!(store.webhook_calls(&"other".into()).await.unwrap(), WebhookCalls::default());
+    let seen = |life: &str, object: &str| SeenTags {
+        life: Some(life.into()),
+        tags: [("refs/tags/v1".to_owned(), Tag { object: object.into(), target: Some("c1".into()) })].into(),
+    };
+    assert_eq!(store.seen_tags(&"shop".into()).await.unwrap(), None);
+    for seen in [seen("first", "o1"), seen("second", "o2")] {
+        commit(&*store, [Write::Tags { repository: "shop".into(), seen: Box::new(seen.clone()) }]).await;
+        assert_eq!(store.seen_tags(&"shop".into()).await.unwrap(), Some(seen));
+    }
+    assert_eq!(store.seen_tags(&"other".into()).await.unwrap(), None);
     let twice = store.commit(Transaction::of(vec![delivery])).await;
     assert!(matches!(twice, Err(CommitError::Conflict { .. })), "{twice:?}");
 }

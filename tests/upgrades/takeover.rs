@@ -74,7 +74,7 @@ fn take_over(world: &World, commit: &str, is_answered: fn(&World) -> bool) {
     assert_eq!(says(world).as_deref(), Some("two"));
     let hooks = world.pod_folders().into_keys().filter(|pod| pod.contains("worker-2-hook-pre")).count();
     assert_eq!(hooks, 1, "the hook ran once");
-    assert_eq!(schema(world, "store.db"), 7);
+    assert_eq!(schema(world, "store.db"), 8);
     assert_eq!(schema(world, "store.db.schema-2"), 2);
 }
 

@@ -134,6 +134,7 @@ impl Remembered {
             | Write::Revision(_)
             | Write::Posted { .. }
             | Write::WebhookCalls { .. }
+            | Write::Tags { .. }
             | Write::Delivery { .. } => return None,
         })
     }

@@ -1,18 +1,19 @@
 //! What happens in a repository beside pushes to its branch, and the sequences that are triggered on it.
 //!
-//! It is noted in the repository's record when its host tells it, and told once the head has been synced: what was pushed
-//! together with a tag is planned by then.
+//! It is noted in the repository's record when its host tells it, or when its tags are [compared](super::tags), and told once
+//! the head has been synced: what was pushed together with a tag is planned by then.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::incoming::{derived_context, once_in_git};
-use crate::engine::records::{Lookup, Undecided};
+use super::tags;
+use crate::engine::records::{Lookup, Needs, Undecided};
 use crate::engine::transition::Transition;
 use crate::manifest::service::SHARED;
 use crate::model::cloud_event::CloudEvent;
-use crate::model::git_event::GitEvent;
+use crate::model::git_event::{GitEvent, GitEventKind};
 use crate::model::ids::{CommitId, RepositoryName, ServiceName, StageName};
 use crate::model::project::{Project, StageContent};
 use crate::model::state::RepositoryState;
@@ -21,7 +22,7 @@ use crate::plan::build::delivery_sequences;
 use crate::plan::triggered;
 
 /// So much may wait to be told in a repository. More has happened at once than people do.
-const MOST: usize = 100;
+pub(super) const MOST: usize = 100;
 
 /// Notes what has happened, if a sequence waits for that; else says why it does not count.
 ///
@@ -33,12 +34,11 @@ pub fn note(
     event: &GitEvent,
 ) -> Result<Result<(), String>, Undecided> {
     let stored = transition.records.repositories.get(repository)?.cloned();
-    let Some((mut state, commit)) = stored.and_then(|state| Some((state.clone(), state.applied?))) else {
+    let Some(mut state) = stored.filter(|state| state.applied.is_some()) else {
         return Ok(Err(format!("`{repository}` has no revision yet that says what to do")));
     };
-    let plan = transition.records.plan(Lookup::Outline(repository.clone(), commit))?;
-    let awaits = plan.is_some_and(|plan| triggered::awaits(&plan.procedures.shipyard, event.kind.as_str()));
-    let is_known = state.happened.contains(event) || was_told(transition, repository, event)?;
+    let awaits = awaits(transition, &state, event.kind)?;
+    let is_known = is_known(transition, &state, &tags::spellings(transition, repository, event)?)?;
     match () {
         () if state.down => return Ok(Err(format!("`{repository}` was taken down"))),
         () if !awaits => return Ok(Err(format!("no sequence is triggered on `{}`", event.kind.as_str()))),
@@ -50,9 +50,32 @@ pub fn note(
     Ok(Ok(()))
 }
 
-/// Whether what has happened was told to all that it concerns.
-fn was_told(transition: &mut Transition<'_>, repository: &RepositoryName, event: &GitEvent) -> Result<bool, Undecided> {
-    Ok(transition.records.number(Lookup::WasDelivered(repository.clone(), once_in_git(event)))? > 0)
+/// Whether a sequence of the applied revision waits for such a thing.
+pub(super) fn awaits(
+    transition: &Transition<'_>,
+    state: &RepositoryState,
+    kind: GitEventKind,
+) -> Result<bool, Undecided> {
+    let Some(commit) = state.applied.clone() else { return Ok(false) };
+    let plan = transition.records.plan(Lookup::Outline(state.name.clone(), commit))?;
+    Ok(plan.is_some_and(|plan| triggered::awaits(&plan.procedures.shipyard, kind.as_str())))
+}
+
+/// Whether what has happened, by whichever of the names that it may have been told, is noted already, or was told to all
+/// that it concerns.
+pub(super) fn is_known(
+    transition: &Transition<'_>,
+    state: &RepositoryState,
+    spellings: &[GitEvent],
+) -> Result<bool, Undecided> {
+    let mut needs = Needs::default();
+    let mut is_known = spellings.iter().any(|event| state.happened.contains(event));
+    for event in spellings {
+        let told = transition.records.number(Lookup::WasDelivered(state.name.clone(), once_in_git(event)));
+        is_known |= needs.of(told)?.is_some_and(|told| told > 0);
+    }
+    needs.none()?;
+    Ok(is_known)
 }
 
 /// The revision that is told of it: the one that it is about, if that was planned here, else the applied one.

@@ -8,4 +8,5 @@ pub mod pod_result;
 pub mod promotion;
 pub mod queue;
 pub mod slot;
+pub mod tags;
 pub mod task_pod;

@@ -19,6 +19,7 @@ use crate::model::run::Run;
 use crate::model::seed::Seed;
 use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionResult, RevisionState};
+use crate::model::tag::SeenTags;
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
@@ -343,6 +344,10 @@ impl ReadStore for MemoryStore {
 
     async fn webhook_calls(&self, repository: &RepositoryName) -> Result<WebhookCalls> {
         Ok(self.tables().webhook_calls.get(repository).cloned().unwrap_or_default())
+    }
+
+    async fn seen_tags(&self, repository: &RepositoryName) -> Result<Option<SeenTags>> {
+        Ok(self.tables().tags.get(repository).cloned())
     }
 
     async fn seed(&self) -> Result<Option<Seed>> {

@@ -14,6 +14,7 @@ use crate::model::plan::Plan;
 use crate::model::run::Run;
 use crate::model::slot::{PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState, Versioned};
+use crate::model::tag::SeenTags;
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
@@ -58,6 +59,7 @@ pub(super) struct Tables {
     pub(super) posted: Map<Entry, (Timestamp, Arc<Posted>)>,
     pub(super) deliveries: Map<(RepositoryName, String), Timestamp>,
     pub(super) webhook_calls: Map<RepositoryName, WebhookCalls>,
+    pub(super) tags: Map<RepositoryName, SeenTags>,
 }
 
 impl Tables {

@@ -70,6 +70,9 @@ fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), St
         Write::WebhookCalls { repository, calls } => {
             tables.webhook_calls.insert_mut(repository, *calls);
         }
+        Write::Tags { repository, seen } => {
+            tables.tags.insert_mut(repository, *seen);
+        }
         Write::Delivery { repository, id, at } => {
             let named = format!("delivery {id}");
             return put_new(&mut tables.deliveries, (repository, id), at, named);

@@ -52,6 +52,7 @@ use crate::model::run::Run;
 use crate::model::seed::Seed;
 use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
+use crate::model::tag::SeenTags;
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
@@ -396,6 +397,11 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     async fn webhook_calls(&self, repository: &RepositoryName) -> Result<WebhookCalls> {
         let repository = repository.clone();
         self.read(move |connection| read::webhook_calls(connection, &repository)).await
+    }
+
+    async fn seen_tags(&self, repository: &RepositoryName) -> Result<Option<SeenTags>> {
+        let repository = repository.clone();
+        self.read(move |connection| read::seen_tags(connection, &repository)).await
     }
 
     async fn seed(&self) -> Result<Option<Seed>> {

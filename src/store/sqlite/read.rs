@@ -19,6 +19,7 @@ use crate::model::plan::Plan;
 use crate::model::run::Run;
 use crate::model::slot::{Delivered, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState};
+use crate::model::tag::SeenTags;
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::webhook_call::WebhookCalls;
@@ -380,6 +381,11 @@ pub(super) fn was_delivered(connection: &Connection, repository: &RepositoryName
 pub(super) fn webhook_calls(connection: &Connection, repository: &RepositoryName) -> Result<WebhookCalls> {
     let sql = "SELECT record FROM webhook_calls WHERE repository = ?";
     Ok(one(connection, sql, [repository.as_str()], |row| record(row, 0))?.unwrap_or_default())
+}
+
+pub(super) fn seen_tags(connection: &Connection, repository: &RepositoryName) -> Result<Option<SeenTags>> {
+    let sql = "SELECT record FROM tags WHERE repository = ?";
+    one(connection, sql, [repository.as_str()], |row| record(row, 0))
 }
 
 /// The columns that [`outbox_row`] reads.

@@ -17,6 +17,7 @@ use crate::model::plan::Plan;
 use crate::model::run::Run;
 use crate::model::slot::{PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
+use crate::model::tag::SeenTags;
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::webhook_call::WebhookCalls;
@@ -76,6 +77,7 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
         Write::FreeName(key) => remove(connection, &key.value.clone().into(), key.version),
         Write::Posted { repository, writer, posted } => put_posted(connection, repository, writer, posted, now),
         Write::WebhookCalls { repository, calls } => put_webhook_calls(connection, repository, calls),
+        Write::Tags { repository, seen } => put_tags(connection, repository, seen),
         Write::Delivery { repository, id, at } => put_delivery(connection, repository, id, *at),
     }
 }
@@ -275,6 +277,11 @@ fn put_posted(
 fn put_webhook_calls(connection: &Connection, repository: &RepositoryName, calls: &WebhookCalls) -> Result<(), Error> {
     let sql = "INSERT OR REPLACE INTO webhook_calls (repository, record) VALUES (?, ?)";
     execute(connection, sql, params![repository.as_str(), encode(calls)?])
+}
+
+fn put_tags(connection: &Connection, repository: &RepositoryName, seen: &SeenTags) -> Result<(), Error> {
+    let sql = "INSERT OR REPLACE INTO tags (repository, record) VALUES (?, ?)";
+    execute(connection, sql, params![repository.as_str(), encode(seen)?])
 }
 
 fn put_delivery(connection: &Connection, repository: &RepositoryName, id: &str, at: Timestamp) -> Result<(), Error> {
