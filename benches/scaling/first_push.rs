@@ -77,25 +77,50 @@ fn watch(daemon: &Daemon, services: u32, commit: &str, pushed: Instant) -> f64 {
             "all deployed: {took:.1?} after the push, {rate:.0} a second; {each:.2?} of the daemon's processor time each"
         );
         println!("peak memory of the daemon: {}", mib(daemon.memory("VmHWM")));
-        figures::tell("`launchway status REV` meanwhile", asked.join().unwrap());
+        asked.join().unwrap().tell();
         rate
     })
 }
 
+/// How long people wait who ask for the status of a commit, and for parts of that.
+#[derive(Default)]
+struct Waits {
+    all: Vec<Duration>,
+    /// A start of the program, which says no more than its version.
+    start: Vec<Duration>,
+    /// The daemon's answer.
+    answer: Vec<Duration>,
+}
+
+impl Waits {
+    fn tell(self) {
+        figures::tell("`launchway status REV` meanwhile", self.all);
+        figures::tell("  a start of the program meanwhile", self.start);
+        figures::tell("  an answer of the daemon meanwhile", self.answer);
+    }
+}
+
 /// Of the push by its name: without one, `status` first has the daemon sync.
-fn ask_for_status(daemon: &Daemon, commit: &str, over: &AtomicBool) -> Vec<Duration> {
-    let mut times = Vec::new();
+fn ask_for_status(daemon: &Daemon, commit: &str, over: &AtomicBool) -> Waits {
+    let mut waits = Waits::default();
+    let path = format!("/api/v1/revisions/shop/{commit}");
     while !over.load(Ordering::Relaxed) {
-        times.push(status(daemon, commit));
+        waits.all.push(status(daemon, commit));
+        waits.start.push(timed(|| daemon.ask(&["--version"])));
+        waits.answer.push(timed(|| daemon.get(&path)));
         std::thread::sleep(ASKED_EVERY);
     }
-    times
+    waits
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> Duration {
+    let begin = Instant::now();
+    work();
+    begin.elapsed()
 }
 
 fn status(daemon: &Daemon, commit: &str) -> Duration {
-    let begin = Instant::now();
-    daemon.ask(&["status", commit]);
-    begin.elapsed()
+    timed(|| daemon.ask(&["status", commit]))
 }
 
 fn tell_kernel_objects(daemon: &Daemon, services: u32) {

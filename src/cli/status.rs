@@ -65,8 +65,11 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         false => client.get(&path, &[]).await?,
         true => settled(&client, &path, &patience, &repository, output).await?,
     };
-    // What was proposed and what became of it may be news since.
-    let repository = client.get(&format!("repositories/{}", repository.name), &[]).await?;
+    // After a while, what was proposed and what became of it may be news.
+    let repository = match arguments.revision.is_some() && !arguments.wait {
+        true => repository,
+        false => client.get(&format!("repositories/{}", repository.name), &[]).await?,
+    };
     output.show(&revision, |revision| human(revision, &repository))?;
     Ok(match arguments.wait {
         true => follow::exit(&revision),

@@ -146,12 +146,12 @@ pub struct EventRow {
 /// Where the runs of a revision stand, for whoever asks again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunsMark {
-    /// How many there are.
-    pub runs: u64,
-    /// The place of the newest in the order in which they came.
-    pub newest: u64,
+    /// The place of the revision in the order in which they came: one that was forgotten and comes again is another.
+    pub revision: u64,
     /// Grows whenever one of them comes or changes.
     pub moved: u64,
+    /// Grows whenever one of them is deleted.
+    pub deleted: u64,
 }
 
 /// The services of a revision that somebody has to look at again.

@@ -141,7 +141,9 @@ pub(crate) async fn what_moved_of_a_revision_is_told_since_then(backend: &dyn Ba
     let elsewhere = SequenceRun { commit: commit_id('2'), ..run("elsewhere", "else") };
     let first = [put(0, run("w1", "web")), put(0, run("a1", "api")), put(0, elsewhere)];
     let revision = Write::Revision(Box::new(planned(plan("plan", commit_id('1'), at(0)))));
-    commit(&*store, first.into_iter().chain([revision])).await;
+    let mut repository = repository_state();
+    repository.applied = Some(commit_id('1')); // so that the revision stays
+    commit(&*store, first.into_iter().chain([revision, put_repository(0, repository)])).await;
     let (repository, revision, plan) = ("shop".into(), commit_id('1'), "plan".into());
     let moved = async |since| {
         let moved = store.moved_services(&repository, &revision, &plan, since).await.unwrap();

@@ -234,21 +234,19 @@ impl ReadStore for MemoryStore {
     ) -> Result<MovedServices> {
         let tables = self.tables();
         let on_it = tables.runs.iter().filter(|(_, (_, run))| run.value.revision() == (repository, commit));
-        let on_it = on_it.map(|(id, ((_, number), run))| {
-            let moved = tables.run_moves.get(id).copied().unwrap_or_default();
-            (number.unsigned_abs(), moved, run.value.service().service)
-        });
-        let on_it: Vec<(u64, u64, ServiceName)> = on_it.collect();
+        let on_it = on_it
+            .map(|(id, (_, run))| (tables.run_moves.get(id).copied().unwrap_or_default(), run.value.service().service));
+        let on_it: Vec<(u64, ServiceName)> = on_it.collect();
+        let revision = tables.revisions.get(&(repository.clone(), commit.clone()));
         let mark = RunsMark {
-            runs: on_it.len() as u64,
-            newest: on_it.iter().map(|(number, ..)| *number).max().unwrap_or_default(),
-            moved: on_it.iter().map(|(_, moved, _)| *moved).max().unwrap_or_default(),
+            revision: revision.map_or(0, |(number, _)| number.unsigned_abs()),
+            moved: on_it.iter().map(|(moved, _)| *moved).max().unwrap_or_default(),
+            deleted: tables.runs_deleted,
         };
         let known = since.unwrap_or_default();
-        let added = on_it.iter().filter(|(number, ..)| *number > known.newest).count() as u64;
-        let are_all = since.is_none() || known.runs + added != mark.runs;
-        let moved = on_it.into_iter().filter(|(_, moved, _)| are_all || *moved > known.moved);
-        let mut services: BTreeSet<ServiceName> = moved.map(|(.., service)| service).collect();
+        let are_all = since.is_none() || (known.revision, known.deleted) != (mark.revision, mark.deleted);
+        let moved = on_it.into_iter().filter(|(moved, _)| are_all || *moved > known.moved);
+        let mut services: BTreeSet<ServiceName> = moved.map(|(_, service)| service).collect();
         if are_all {
             let planned = tables.plans.get(plan).into_iter().flat_map(|plan| &plan.stages).flat_map(|it| &it.services);
             services.extend(planned.map(|part| part.service.clone()));

@@ -243,7 +243,9 @@ fn remove_runs(tables: &mut Tables, goes: &BTreeSet<RunId>) -> u64 {
     delete(&mut tables.runs_in_order, |_, id| goes.contains(id));
     delete(&mut tables.run_moves, |id, _| goes.contains(id));
     delete(&mut tables.events, |_, event| goes.contains(&event.run));
-    delete(&mut tables.runs, |id, _| goes.contains(id))
+    let gone = delete(&mut tables.runs, |id, _| goes.contains(id));
+    tables.runs_deleted += gone;
+    gone
 }
 
 fn delete<K: Ord + Clone, V>(map: &mut Map<K, V>, goes: impl Fn(&K, &V) -> bool) -> u64 {

@@ -41,6 +41,8 @@ pub(super) struct Tables {
     pub(super) run_moves: Map<RunId, u64>,
     /// The last of these.
     pub(super) moves: u64,
+    /// How many runs were deleted.
+    pub(super) runs_deleted: u64,
     pub(super) events: Map<i64, Arc<EventRow>>,
     pub(super) outbox: Map<OutboxId, Arc<OutboxRow>>,
     /// The row of each run and key.

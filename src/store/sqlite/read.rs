@@ -263,15 +263,15 @@ pub(super) fn moved_services(
 ) -> Result<MovedServices> {
     let (commit, repository) = (commit.as_str(), repository.as_str());
     let known = since.unwrap_or_default();
-    let sql = "SELECT count(*), coalesce(max(number), 0), coalesce(max(moved), 0), count(*) FILTER (WHERE number > ?) \
-               FROM runs INDEXED BY runs_by_move WHERE commit_id = ? AND repository = ?";
-    let counts = many(connection, sql, params![known.newest.cast_signed(), commit, repository], |row| {
-        let mark =
-            RunsMark { runs: unsigned(row.get(0)?), newest: unsigned(row.get(1)?), moved: unsigned(row.get(2)?) };
-        Ok((mark, unsigned(row.get(3)?)))
-    })?;
-    let (mark, added) = counts.into_iter().next().unwrap_or_default();
-    let are_all = since.is_none() || known.runs + added != mark.runs;
+    let revision = "SELECT number, runs_deleted FROM revisions WHERE commit_id = ? AND repository = ?";
+    let revision = one(connection, revision, [commit, repository], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (number, deleted) = revision.unwrap_or_default();
+    // Found at the end of the index, however many runs there are.
+    let moved = "SELECT max(moved) FROM runs INDEXED BY runs_by_move WHERE commit_id = ? AND repository = ?";
+    let moved = one(connection, moved, [commit, repository], |row| Ok(row.get::<_, Option<i64>>(0)?))?.flatten();
+    let mark =
+        RunsMark { revision: unsigned(number), moved: unsigned(moved.unwrap_or_default()), deleted: unsigned(deleted) };
+    let are_all = since.is_none() || (known.revision, known.deleted) != (mark.revision, mark.deleted);
     let service = |row: &Row<'_>| Ok(ServiceName::new(row.get::<_, String>(0)?));
     let services = if are_all {
         let sql = "SELECT service FROM plan_parts WHERE plan = ? \
