@@ -257,7 +257,8 @@ impl Daemon {
             _ => return Ok(None),
         }
         let base = Url::parse(HERE).or_stalled(|| "cannot name this machine".to_owned())?;
-        let http = built(http().unix_socket(reach.path()))?;
+        // Nothing is encrypted here: to read the certificates of a machine takes longer than most answers.
+        let http = built(http().unix_socket(reach.path()).tls_certs_only([]))?;
         Ok(Some(Self { base, token: None, http, socket: Some((socket, reach)), name }))
     }
 
