@@ -140,12 +140,10 @@ pub(super) fn config_path(config: &ConfigView) -> String {
 /// The repositories that a verb is about: the one that the user names, else those that the work tree here belongs to.
 /// None of them where nobody chose: then it may be about any.
 pub(super) async fn chosen(client: &Client, name: Option<&str>) -> Outcome<Vec<RepositoryView>> {
-    if let Some(name) = name {
-        return Ok(vec![client.get(&format!("repositories/{name}"), &[]).await?]);
+    match name {
+        Some(name) => Ok(vec![named(client, name).await?]),
+        None => Ok(owned_here(watched(client).await?).0),
     }
-    let watched: List<RepositoryView> = client.get("repositories", &[]).await?;
-    let here = here::repository().filter(|_| watched.items.len() > 1);
-    Ok(here.map(|here| here::owned(&here, watched.items)).unwrap_or_default())
 }
 
 /// The same where it is about one alone, or about all of them where nobody chose.
@@ -158,10 +156,25 @@ pub(super) async fn chosen_one(client: &Client, name: Option<&str>) -> Outcome<O
 
 /// The repository that the user names, or the only one that the work tree here belongs to, or the only one.
 pub(super) async fn repository(client: &Client, name: Option<&str>) -> Outcome<RepositoryView> {
-    match chosen_one(client, name).await? {
-        Some(chosen) => Ok(chosen),
-        None => only_repository(client.get::<List<RepositoryView>>("repositories", &[]).await?.items),
+    if let Some(name) = name {
+        return named(client, name).await;
     }
+    let (owned, others) = owned_here(watched(client).await?);
+    only_repository(if owned.is_empty() { others } else { owned })
+}
+
+async fn named(client: &Client, name: &str) -> Outcome<RepositoryView> {
+    client.get(&format!("repositories/{name}"), &[]).await
+}
+
+async fn watched(client: &Client) -> Outcome<Vec<RepositoryView>> {
+    Ok(client.get::<List<RepositoryView>>("repositories", &[]).await?.items)
+}
+
+/// Of several repositories those that the work tree here belongs to, and the others.
+fn owned_here(watched: Vec<RepositoryView>) -> (Vec<RepositoryView>, Vec<RepositoryView>) {
+    let here = here::repository().filter(|_| watched.len() > 1);
+    watched.into_iter().partition(|watched| here.as_ref().is_some_and(|here| here::belongs_to(here, watched)))
 }
 
 pub(super) fn only_repository(found: Vec<RepositoryView>) -> Outcome<RepositoryView> {
