@@ -12,7 +12,7 @@ use crate::control::watched::{QUESTION, Watched};
 use crate::engine::environments;
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
-use crate::executor::git_events;
+use crate::executor::git_events::{self, Noted};
 use crate::executor::sync::Synced;
 use crate::forge::StatusWriter;
 use crate::forge::address::{ForgeKind, RepositoryAddress};
@@ -113,10 +113,11 @@ impl Watcher {
             };
             // Whoever asks has reason to believe that it works now.
             let before = if sync.was_requested { 0 } else { failures };
+            let noted = self.note_git_events(&driver).await;
             let synced = self.sync(&driver).await;
             failures = if synced.is_ok() { 0 } else { before.saturating_add(1) };
             if synced.is_ok() {
-                self.tell_git_events(&driver).await;
+                self.tell_git_events(&driver, noted).await;
                 self.read_approvals(&driver).await;
             }
             let has_moved = matches!(synced, Ok(Synced::Revision(..)));
@@ -173,12 +174,31 @@ impl Watcher {
         }
     }
 
-    /// Tells sequences what has happened beside pushes, now that what was pushed is known.
-    async fn tell_git_events(&self, driver: &Driver) {
-        if let Err(failure) = git_events::tell(driver, &self.watched, &self.watched).await {
-            let (repository, problem) = (&self.watched.name, failure.one_line());
-            tracing::warn!(%repository, problem, "what has happened in Git is told after the next sync");
+    /// Finds out what has happened beside pushes, before the head is read.
+    async fn note_git_events(&self, driver: &Driver) -> Option<Noted> {
+        let repository = &self.watched.name;
+        let noted = git_events::note(driver, repository, &self.watched).await;
+        if let Some(failure) = noted.as_ref().ok().and_then(|noted| noted.problem.as_ref()) {
+            let problem = failure.one_line();
+            tracing::warn!(%repository, problem, "new tags are heard of by webhooks alone");
         }
+        noted.inspect_err(|failure| self.told_later(failure)).ok()
+    }
+
+    /// Tells it to sequences, now that what was pushed with it is known.
+    async fn tell_git_events(&self, driver: &Driver, noted: Option<Noted>) {
+        let Some(noted) = noted else { return };
+        if let Err(failure) = git_events::tell(driver, &self.watched, &self.watched, &noted).await {
+            self.told_later(&failure);
+        }
+        if noted.has_more {
+            self.requests.request();
+        }
+    }
+
+    fn told_later(&self, failure: &Failure) {
+        let (repository, problem) = (&self.watched.name, failure.one_line());
+        tracing::warn!(%repository, problem, "what has happened in Git is told after the next sync");
     }
 
     /// Carries out what signed commits say of what waits for approval.

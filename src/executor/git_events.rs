@@ -6,11 +6,13 @@ use async_trait::async_trait;
 use crate::engine::sequence::from_git;
 use crate::engine::sequence::incoming;
 use crate::engine::sequence::tags;
-use crate::error::{Class, Result};
+use crate::engine::transition::Transition;
+use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync::{self, Revisions};
 use crate::model::cloud_event::CloudEvent;
 use crate::model::git_event::GitEvent;
+use crate::model::ids::RepositoryName;
 use crate::model::state::RepositoryState;
 use crate::model::tag::Tags;
 
@@ -24,36 +26,54 @@ pub trait ReadTags: Send + Sync {
     async fn tags(&self) -> Result<Tags>;
 }
 
-/// Tells all that is noted in a repository's record, and which tags are new.
+/// What has happened in a repository until its head is read. What comes later may be about what is not planned by then, and is
+/// told after the next sync.
+#[derive(Debug)]
+pub struct Noted {
+    events: Vec<GitEvent>,
+    were_tags_awaited: bool,
+    /// Whether more tags are new than are told after one sync.
+    pub has_more: bool,
+    /// Why nobody knows which tags are new, although a sequence waits for them.
+    pub problem: Option<Failure>,
+}
+
+/// Notes which tags are new, if a sequence waits for any, and says what is to be told once the head has been synced.
+///
+/// # Errors
+/// If the store fails.
+pub async fn note(driver: &Driver, repository: &RepositoryName, tags: &dyn ReadTags) -> Result<Noted> {
+    let are_awaited = driver.decide(|transition| tags::are_awaited(transition, repository)).await?;
+    let read = if are_awaited { Some(tags.tags().await) } else { None };
+    let (has_more, problem) = match read {
+        Some(Ok(tags)) => {
+            let life = driver.store.incarnation();
+            let compare = |transition: &mut Transition<'_>| tags::compare(transition, repository, &tags, life);
+            (driver.decide(compare).await?, None)
+        }
+        Some(Err(problem)) => (false, Some(problem)),
+        None => (false, None),
+    };
+    let state = driver.store.repository(repository).await?;
+    let events = state.map(|state| state.value.happened).unwrap_or_default();
+    Ok(Noted { events, were_tags_awaited: are_awaited, has_more, problem })
+}
+
+/// Tells what was noted before the head was synced.
 ///
 /// # Errors
 /// If the repository cannot be read now, or the store fails; then it is told after the next sync.
-pub async fn tell(driver: &Driver, revisions: &dyn Revisions, tags: &dyn ReadTags) -> Result<()> {
-    let (name, life) = (revisions.watched().name, driver.store.incarnation());
-    let tags = match driver.decide(|transition| tags::are_awaited(transition, &name)).await? {
-        true => Some(tags.tags().await),
-        false => None,
-    };
-    loop {
-        let has_more = match &tags {
-            Some(Ok(tags)) => driver.decide(|transition| tags::compare(transition, &name, tags, life)).await?,
-            Some(Err(_)) | None => false,
-        };
-        // What a webhook has told is told also where tags cannot be read.
-        tell_noted(driver, revisions).await?;
-        if !has_more {
-            return tags.transpose().map(drop);
-        }
-    }
-}
-
-async fn tell_noted(driver: &Driver, revisions: &dyn Revisions) -> Result<()> {
+pub async fn tell(driver: &Driver, revisions: &dyn Revisions, tags: &dyn ReadTags, noted: &Noted) -> Result<()> {
     let state = sync::state(driver, revisions).await?.value;
-    for event in &state.happened {
+    for event in &noted.events {
         if !state.down {
             tell_one(driver, revisions, &state, event).await?;
         }
         driver.decide(|transition| from_git::settle(transition, &state.name, event)).await?;
+    }
+    if !noted.were_tags_awaited {
+        // Where the head is the first that waits for tags, those that are there now are none that it waits for.
+        note(driver, &state.name, tags).await?;
     }
     Ok(())
 }

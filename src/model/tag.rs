@@ -27,7 +27,10 @@ pub type Tags = BTreeMap<String, Tag>;
 pub struct SeenTags {
     /// In which life of the store; what another has seen says nothing of what is new now. Nothing: nobody waits for tags.
     pub life: Option<Incarnation>,
-    /// They.
+    /// Where the repository was, without credentials: elsewhere it may have any others.
+    #[serde(default)]
+    pub url: String,
+    /// They, and some that were deleted since: one that comes back where it was is not new.
     pub tags: Tags,
 }
 

@@ -404,6 +404,9 @@ mod tests {
             format!("{ID} refs/tagsandmore\n"),
             format!("{ID} refs/tags/not..one peeled:{ID}\n"),
             format!("{ID} refs/tags/{}\n", "x".repeat(1_000)),
+            format!("{ID} refs/tags/latin\u{fffd}\n"),
+            format!("{} refs/tags/v0\n", "0".repeat(40)),
+            format!("{ID} refs/tags/v1 peeled:\u{1b}[31m\n"),
         ];
         let newer = packets(&[&lines[..].iter().map(String::as_str).collect::<Vec<_>>(), &["flush"][..]].concat());
         let listing = read_listing(&mut newer.as_slice(), Asked::Tags).expect("readable");

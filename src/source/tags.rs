@@ -36,7 +36,7 @@ pub fn remote_tags(remote: &Remote) -> Result<Tags> {
 pub(super) fn add(tags: &mut Tags, name: &str, id: &str) {
     match name.strip_suffix(PEELED) {
         Some(name) => lead(tags, name, id),
-        None if is_tag(name) && tags.len() <= MOST_TAGS => {
+        None if is_tag(name) && is_object(id) && tags.len() <= MOST_TAGS => {
             tags.insert(name.to_owned(), Tag::of(id));
         }
         None => {}
@@ -45,13 +45,24 @@ pub(super) fn add(tags: &mut Tags, name: &str, id: &str) {
 
 /// Takes in where a tag leads to in the end.
 pub(super) fn lead(tags: &mut Tags, name: &str, target: &str) {
-    if let Some(tag) = tags.get_mut(name) {
+    if let Some(tag) = tags.get_mut(name).filter(|_| is_object(target)) {
         tag.target = Some(target.to_owned());
     }
 }
 
+/// Names that are no UTF-8 come with replacement characters, by which they cannot be told apart.
 fn is_tag(name: &str) -> bool {
-    name.starts_with(TAGS) && name.len() <= LONGEST_NAME && git::is_reference_name(name)
+    name.starts_with(TAGS)
+        && name.len() <= LONGEST_NAME
+        && git::is_reference_name(name)
+        && !name.contains(char::REPLACEMENT_CHARACTER)
+}
+
+/// Whether this is what an object may have for an id, in the spelling of servers.
+fn is_object(id: &str) -> bool {
+    id.len() == 40
+        && id.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        && !id.bytes().all(|it| it == b'0')
 }
 
 fn local_tags(path: &Path) -> Result<Tags> {

@@ -156,6 +156,46 @@ spec:
 }
 
 #[test]
+fn a_tag_that_is_pushed_with_its_commit_is_never_told_of_an_earlier_one() {
+    const PUSHES: usize = 20;
+    let world = World::new(&[]);
+    let shipyard = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages:
+  - name: dev
+    sequences:
+    - {name: delivery, tasks: [{name: deployment}]}
+    - {name: announce, triggeredOn: [{event: git.tag.created}], tasks: [{name: mail}]}
+";
+    let settings =
+        |round: usize| format!("kind: ConfigMap\napiVersion: v1\nmetadata: {{name: round}}\ndata: {{of: '{round}'}}\n");
+    world.start();
+    let files = [("shipyard.yaml", shipyard), ("round.yaml", &settings(0))];
+    let mut commits = vec![world.git.push_files(&files)];
+    world.status(&commits[0], "launchway/dev", "success");
+    for round in 1..=PUSHES {
+        commits.push(world.git.commit_files(&[("round.yaml", &settings(round))]));
+        let tag = format!("v{round}");
+        world.git.git(&["tag", &tag]);
+        world.git.git(&["push", "--quiet", "--atomic", "origin", "HEAD", &tag]);
+    }
+    let announced = || -> Vec<(usize, usize)> {
+        let runs = world.json(&["get", "runs", "--limit", "100"])["items"].as_array().cloned().unwrap_or_default();
+        let announced = runs.iter().filter(|run| run["name"] == "announce").map(|run| {
+            let tag = run["cause"].as_str().unwrap().rsplit_once("/v").unwrap().1.parse().unwrap();
+            (tag, commits.iter().position(|commit| run["commit"] == commit.as_str()).unwrap())
+        });
+        announced.collect()
+    };
+    eventually("all are told", || announced().len() == PUSHES);
+    let early: Vec<_> = announced().into_iter().filter(|(tag, commit)| commit < tag).collect();
+    assert_eq!(early, [], "tags with the commits that they are told of");
+}
+
+#[test]
 fn a_push_is_seen_at_once_and_our_own_push_of_notes_is_no_reason_to_look() {
     let world = World::new(&[]);
     world.start();

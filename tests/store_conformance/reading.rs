@@ -415,6 +415,7 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     assert_eq!(store.webhook_calls(&"other".into()).await.unwrap(), WebhookCalls::default());
     let seen = |life: &str, object: &str| SeenTags {
         life: Some(life.into()),
+        url: "/srv/shop.git".into(),
         tags: [("refs/tags/v1".to_owned(), Tag { object: object.into(), target: Some("c1".into()) })].into(),
     };
     assert_eq!(store.seen_tags(&"shop".into()).await.unwrap(), None);

@@ -134,8 +134,9 @@ fn services(event: &GitEvent, project: &Project, stage: &StageContent) -> BTreeS
         return BTreeSet::from([ServiceName::new(project.name.as_str())]);
     }
     let named = event.tag_name().and_then(|tag| tag.split_once('/')).map(|(service, _)| ServiceName::new(service));
-    if let Some(service) = named.filter(|service| services.contains(service)) {
-        return BTreeSet::from([service]);
+    if let Some(named) = named.filter(|named| project.stages.iter().any(|stage| all(stage).contains(named))) {
+        services.retain(|service| *service == named);
+        return services;
     }
     // What several services share is delivered like one, and is none to anybody else.
     if services.len() > 1 && !delivers_on(event, project, &stage.name) {
@@ -159,9 +160,19 @@ fn delivers_on(event: &GitEvent, project: &Project, stage: &StageName) -> bool {
 pub fn settle(transition: &mut Transition<'_>, repository: &RepositoryName, event: &GitEvent) -> Result<(), Undecided> {
     let Some(mut state) = transition.records.repositories.get(repository)?.cloned() else { return Ok(()) };
     state.happened.retain(|other| other != event);
+    let (mut told, mut needs) = (Vec::new(), Needs::default());
+    for spelling in tags::spellings(transition, repository, event)? {
+        let lookup = Lookup::WasDelivered(repository.clone(), once_in_git(&spelling));
+        if needs.of(transition.records.number(lookup))? == Some(0) {
+            told.push(spelling);
+        }
+    }
+    needs.none()?;
     transition.records.repositories.put(repository, Some(state))?;
-    let (repository, at) = (repository.clone(), transition.now);
-    transition.write(Write::Delivery { repository, id: once_in_git(event), at });
+    for event in told {
+        let (repository, at) = (repository.clone(), transition.now);
+        transition.write(Write::Delivery { repository, id: once_in_git(&event), at });
+    }
     Ok(())
 }
 

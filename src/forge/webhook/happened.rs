@@ -64,7 +64,7 @@ pub(super) fn happened(
 }
 
 fn tag(update: &Update) -> Option<GitEvent> {
-    let (reference, commit) = (update.reference.clone()?, update.after.clone()?);
+    let (reference, commit) = (update.reference.clone()?, update.after.as_ref()?.to_ascii_lowercase());
     let event = GitEvent::tag(reference, commit);
     let is_gone = event.commit.as_ref().is_some_and(|commit| commit.bytes().all(|digit| digit == b'0'));
     (event.tag_name().is_some() && !is_gone).then_some(event)

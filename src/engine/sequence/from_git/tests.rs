@@ -66,7 +66,7 @@ fn it_happened_to_each_service_unless_a_tag_names_one() {
     let both = [&FILES[..], &more].concat();
     assert_eq!(concerned(&FILES, &tag("v1", "a1")), ["dev/web", "production/web"], "what is shared is no service");
     assert_eq!(concerned(&both, &tag("v1", "a1")), ["dev/cart", "dev/web", "production/web"]);
-    assert_eq!(concerned(&both, &tag("cart/v1", "a1")), ["dev/cart", "production/web"]);
+    assert_eq!(concerned(&both, &tag("cart/v1", "a1")), ["dev/cart"], "also where a stage does not declare it");
     assert_eq!(concerned(&both, &tag("docs/v1", "a1")), ["dev/cart", "dev/web", "production/web"]);
     assert_eq!(concerned(&both, &merge()), ["dev/cart", "dev/web", "production/web"]);
     assert_eq!(concerned(&FILES[..3], &tag("v1", "a1")), ["dev/shop", "production/shop"], "it declares no service");

@@ -34,7 +34,7 @@ fn tags(all: &[&str]) -> Tags {
 fn compared_in(memory: &mut Memory, life: &str, all: &[&str]) -> Vec<String> {
     let decide = |transition: &mut Transition<'_>| compare(transition, &"repo".into(), &tags(all), &life.into());
     let has_more = memory.commit(decide).expect("nothing is refused").answer;
-    assert!(!has_more, "there is room for all");
+    assert!(!has_more, "all are noted at once");
     noted(memory)
 }
 
@@ -74,6 +74,9 @@ fn tags_that_come_or_move_are_new_once() {
         (&["v2=a9", "v3=a3"], &[]), // it was told before
         (&["v2=a9", "v3=a4"], &["v3 a4"]),
         (&[], &[]),
+        (&["v1=a1"], &[]), // it was gone for a while
+        (&["v1=a2"], &["v1 a2"]),
+        (&["v1=a2", "v1.10=b", "v1.9=b", "v1.09.1=b", "w/2=b"], &["v1.9 b", "v1.09.1 b", "v1.10 b", "w/2 b"]),
     ] {
         assert_eq!(compared(&mut memory, there), new, "{there:?}");
         assert_eq!(compared(&mut memory, there), new, "as long as it is not told");
@@ -95,6 +98,7 @@ fn whichever_id_a_host_names_a_tag_by_it_is_told_once_with_its_commit() {
         assert!(hosted(&mut memory, "v1", id).unwrap_err().contains("was told before"), "{id}: once it was told");
         assert_eq!(compared(&mut memory, &["v1=o1>a1"]), [""; 0]);
         assert_eq!(compared(&mut memory, &["v1=o2>a1"]), [""; 0], "another tag at the same commit");
+        assert!(hosted(&mut memory, "v1", id).unwrap_err().contains("was told before"), "{id}: it has moved since");
     }
 }
 
@@ -109,24 +113,42 @@ fn what_a_host_tells_of_a_tag_that_was_there_already_counts() {
 }
 
 #[test]
-fn more_than_there_is_room_for_come_one_after_the_other() {
+fn many_at_once_come_some_after_the_others() {
     let mut memory = memory(&WAITS);
     compared(&mut memory, &[]);
-    let all: Tags = (0..MOST * 2 + 7).map(|number| (reference(&format!("v{number}")), Tag::of("a1"))).collect();
-    let mut told = Vec::new();
+    let all: Tags = (0..AT_ONCE * 2 + 7).map(|number| (reference(&format!("v{number}")), Tag::of("a1"))).collect();
+    let (mut told, mut passes) = (Vec::new(), 0);
     loop {
         let decide = |transition: &mut Transition<'_>| compare(transition, &"repo".into(), &all, &"life".into());
         let made = memory.commit(decide).expect("nothing is refused");
         assert!(made.rounds < 5, "all is asked for together: {} rounds", made.rounds);
-        told.extend(noted(&memory));
+        let noted = noted(&memory);
+        assert!(noted.len() <= AT_ONCE, "{noted:?}");
+        told.extend(noted);
         tell(&mut memory);
+        passes += 1;
         if !made.answer {
             break;
         }
     }
-    told.sort();
-    told.dedup();
-    assert_eq!(told.len(), all.len());
+    let expected: Vec<String> = (0..all.len()).map(|number| format!("v{number} a1")).collect();
+    assert_eq!((told, passes), (expected, 3));
+}
+
+#[test]
+fn what_hosts_have_told_leaves_room_for_the_rest_of_it() {
+    let mut memory = memory(&WAITS);
+    compared(&mut memory, &[]);
+    for number in 0..MOST - 1 {
+        assert_eq!(hosted(&mut memory, &format!("w{number}"), "a1"), Ok(()));
+    }
+    let all = tags(&["v1=a1", "v2=a2"]);
+    for (has_more, count) in [(true, MOST), (false, 1)] {
+        let decide = |transition: &mut Transition<'_>| compare(transition, &"repo".into(), &all, &"life".into());
+        assert_eq!(memory.commit(decide).expect("nothing is refused").answer, has_more);
+        assert_eq!(noted(&memory).len(), count);
+        tell(&mut memory);
+    }
 }
 
 #[test]
@@ -138,6 +160,9 @@ fn what_comes_while_nobody_listens_is_not_new() {
     assert_eq!(compared_in(&mut down, "restored", &["v3=a3"]), [""; 0], "it is down");
     let mut up = down.with(repository());
     assert_eq!(compared_in(&mut up, "restored", &["v3=a3", "v4=a4"]), ["v4 a4"]);
+    let moved = RepositoryState { url: "https://elsewhere/shop".into(), ..repository() };
+    let mut moved = up.clone().with(moved);
+    assert_eq!(compared_in(&mut moved, "restored", &["v8=a8"]), [""; 0], "another repository");
     let mut deaf = up.with(repository()).planned(&plan(&project(&WAITS[..2]), "c1", &BTreeMap::new()));
     let awaited =
         |memory: &mut Memory| memory.commit(|it| are_awaited(it, &"repo".into())).expect("it is known").answer;
