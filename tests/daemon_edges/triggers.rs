@@ -47,15 +47,16 @@ pub(crate) fn deliver(address: &str, (event, id): (&str, &str), body: &Value, si
     (status, serde_json::from_str(&answer).unwrap_or_default())
 }
 
+/// A shipyard of these stages.
+fn shipyard(stages: &str) -> String {
+    format!("apiVersion: spec.keptn.sh/0.2.3\nkind: Shipyard\nmetadata: {{name: shop}}\nspec:\n  stages:\n  {stages}")
+}
+
 #[test]
 fn a_tag_and_a_merged_pull_request_start_what_is_triggered_on_them_once() {
     let world = world_with_webhooks();
-    let shipyard = "\
-apiVersion: spec.keptn.sh/0.2.3
-kind: Shipyard
-metadata: {name: shop}
-spec:
-  stages:
+    let shipyard = &shipyard(
+        "\
   - name: dev
     sequences:
     - {name: delivery, tasks: [{name: deployment}]}
@@ -65,7 +66,8 @@ spec:
       tasks: [{name: mail}]
   - name: production
     sequences: [{name: delivery, triggeredOn: [{event: git.tag.created}], tasks: [{name: deployment}]}]
-";
+",
+    );
     let web = sleeper("web", "type: Recreate", "1");
     let commit = world.git.push_files(&[("shipyard.yaml", shipyard), ("web.yaml", &web)]);
     world.status(&commit, "launchway/dev", "success");
@@ -112,18 +114,15 @@ spec:
 #[test]
 fn a_tag_that_is_pushed_starts_what_waits_for_it_without_a_webhook() {
     let world = World::new(&[]);
-    let shipyard = "\
-apiVersion: spec.keptn.sh/0.2.3
-kind: Shipyard
-metadata: {name: shop}
-spec:
-  stages:
+    let shipyard = &shipyard(
+        "\
   - name: dev
     sequences: [{name: delivery, tasks: [{name: deployment}]}]
   - name: production
     sequences:
     - {name: delivery, triggeredOn: [{event: git.tag.created}], tasks: [{name: deployment}]}
-";
+",
+    );
     let web = |value: &str| sleeper("web", "type: Recreate", value);
     world.start();
     world.git.commit_files(&[("shipyard.yaml", shipyard), ("web.yaml", &web("1"))]);
@@ -159,21 +158,18 @@ spec:
 fn a_tag_that_is_pushed_with_its_commit_is_never_told_of_an_earlier_one() {
     const PUSHES: usize = 20;
     let world = World::new(&[]);
-    let shipyard = "\
-apiVersion: spec.keptn.sh/0.2.3
-kind: Shipyard
-metadata: {name: shop}
-spec:
-  stages:
+    let shipyard = &shipyard(
+        "\
   - name: dev
     sequences:
     - {name: delivery, tasks: [{name: deployment}]}
     - {name: announce, triggeredOn: [{event: git.tag.created}], tasks: [{name: mail}]}
-";
+",
+    );
     let settings =
         |round: usize| format!("kind: ConfigMap\napiVersion: v1\nmetadata: {{name: round}}\ndata: {{of: '{round}'}}\n");
     world.start();
-    let files = [("shipyard.yaml", shipyard), ("round.yaml", &settings(0))];
+    let files = [("shipyard.yaml", shipyard.as_str()), ("round.yaml", &settings(0))];
     let mut commits = vec![world.git.push_files(&files)];
     world.status(&commits[0], "launchway/dev", "success");
     for round in 1..=PUSHES {
