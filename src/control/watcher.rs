@@ -188,11 +188,10 @@ impl Watcher {
     /// Tells it to sequences, now that what was pushed with it is known.
     async fn tell_git_events(&self, driver: &Driver, noted: Option<Noted>) {
         let Some(noted) = noted else { return };
-        if let Err(failure) = git_events::tell(driver, &self.watched, &self.watched, &noted).await {
-            self.told_later(&failure);
-        }
-        if noted.has_more {
-            self.requests.request();
+        match git_events::tell(driver, &self.watched, &self.watched, &noted).await {
+            Ok(()) if noted.has_more => self.requests.request(),
+            Ok(()) => {}
+            Err(failure) => self.told_later(&failure),
         }
     }
 
