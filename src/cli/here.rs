@@ -28,10 +28,12 @@ pub(super) fn is_at(repository: &Repository, path: &Path) -> bool {
     [path.join(".git").as_path(), path].iter().any(|it| is_same(it, &repository.git_dir()))
 }
 
-/// Those of the watched repositories that a repository on this machine belongs to.
-pub(super) fn owned(repository: &Repository, mut watched: Vec<RepositoryView>) -> Vec<RepositoryView> {
-    watched.retain(|watched| belongs_to(repository, watched));
-    watched
+/// Those of the watched repositories that a repository on this machine belongs to, and the others.
+pub(super) fn owned(
+    repository: &Repository,
+    watched: Vec<RepositoryView>,
+) -> (Vec<RepositoryView>, Vec<RepositoryView>) {
+    watched.into_iter().partition(|watched| belongs_to(repository, watched))
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {

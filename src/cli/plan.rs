@@ -24,7 +24,7 @@ use crate::model::project::Project;
 use crate::model::seed::Seed;
 use crate::plan::assumed::assumed;
 use crate::plan::build::{self, Applied, Revision};
-use crate::server::view::{ChangeView, List, PlanView, RepositoryView};
+use crate::server::view::{ChangeView, PlanView};
 use crate::source::{Limits, RemoteUrl, Repository};
 use crate::store::ReadStore as _;
 use crate::store::sqlite::SqliteReader;
@@ -121,8 +121,7 @@ async fn watched_name(repository: &Repository, global: &Global) -> Outcome<Optio
     if let Some(name) = &global.repository {
         return Ok(Some(target::repository(&client, Some(name)).await?.name));
     }
-    let watched: List<RepositoryView> = client.get("repositories", &[]).await?;
-    match here::owned(repository, watched.items) {
+    match here::owned(repository, target::watched(&client).await?).0 {
         none if none.is_empty() => Ok(None),
         own => target::only_repository(own).map(|own| Some(own.name)),
     }

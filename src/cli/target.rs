@@ -167,14 +167,16 @@ async fn named(client: &Client, name: &str) -> Outcome<RepositoryView> {
     client.get(&format!("repositories/{name}"), &[]).await
 }
 
-async fn watched(client: &Client) -> Outcome<Vec<RepositoryView>> {
+pub(super) async fn watched(client: &Client) -> Outcome<Vec<RepositoryView>> {
     Ok(client.get::<List<RepositoryView>>("repositories", &[]).await?.items)
 }
 
 /// Of several repositories those that the work tree here belongs to, and the others.
 fn owned_here(watched: Vec<RepositoryView>) -> (Vec<RepositoryView>, Vec<RepositoryView>) {
-    let here = here::repository().filter(|_| watched.len() > 1);
-    watched.into_iter().partition(|watched| here.as_ref().is_some_and(|here| here::belongs_to(here, watched)))
+    match here::repository().filter(|_| watched.len() > 1) {
+        Some(here) => here::owned(&here, watched),
+        None => (Vec::new(), watched),
+    }
 }
 
 pub(super) fn only_repository(found: Vec<RepositoryView>) -> Outcome<RepositoryView> {

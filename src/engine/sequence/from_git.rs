@@ -68,14 +68,25 @@ pub(super) fn is_known(
     state: &RepositoryState,
     spellings: &[GitEvent],
 ) -> Result<bool, Undecided> {
-    let mut needs = Needs::default();
-    let mut is_known = spellings.iter().any(|event| state.happened.contains(event));
-    for event in spellings {
-        let told = transition.records.number(Lookup::WasDelivered(state.name.clone(), once_in_git(event)));
-        is_known |= needs.of(told)?.is_some_and(|told| told > 0);
+    let is_noted = spellings.iter().any(|event| state.happened.contains(event));
+    Ok(is_noted || untold(transition, &state.name, spellings)?.len() < spellings.len())
+}
+
+/// By which of its names something was not told yet.
+fn untold<'a>(
+    transition: &Transition<'_>,
+    repository: &RepositoryName,
+    spellings: &'a [GitEvent],
+) -> Result<Vec<&'a GitEvent>, Undecided> {
+    let (mut untold, mut needs) = (Vec::new(), Needs::default());
+    for spelling in spellings {
+        let lookup = Lookup::WasDelivered(repository.clone(), once_in_git(spelling));
+        if needs.of(transition.records.number(lookup))? == Some(0) {
+            untold.push(spelling);
+        }
     }
     needs.none()?;
-    Ok(is_known)
+    Ok(untold)
 }
 
 /// The revision that is told of it: the one that it is about, if that was planned here, else the applied one.
@@ -160,18 +171,12 @@ fn delivers_on(event: &GitEvent, project: &Project, stage: &StageName) -> bool {
 pub fn settle(transition: &mut Transition<'_>, repository: &RepositoryName, event: &GitEvent) -> Result<(), Undecided> {
     let Some(mut state) = transition.records.repositories.get(repository)?.cloned() else { return Ok(()) };
     state.happened.retain(|other| other != event);
-    let (mut told, mut needs) = (Vec::new(), Needs::default());
-    for spelling in tags::spellings(transition, repository, event)? {
-        let lookup = Lookup::WasDelivered(repository.clone(), once_in_git(&spelling));
-        if needs.of(transition.records.number(lookup))? == Some(0) {
-            told.push(spelling);
-        }
-    }
-    needs.none()?;
+    let spellings = tags::spellings(transition, repository, event)?;
+    let told = untold(transition, repository, &spellings)?;
     transition.records.repositories.put(repository, Some(state))?;
     for event in told {
         let (repository, at) = (repository.clone(), transition.now);
-        transition.write(Write::Delivery { repository, id: once_in_git(&event), at });
+        transition.write(Write::Delivery { repository, id: once_in_git(event), at });
     }
     Ok(())
 }

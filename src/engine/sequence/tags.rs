@@ -46,16 +46,17 @@ pub fn compare(
     let goes_on = |before: &SeenTags| !state.down && before.life.as_ref() == Some(life) && before.url == state.url;
     let mut seen = before.clone().filter(goes_on).map_or_else(|| tags.clone(), |before| before.tags);
     name_commits(&mut state.happened, tags);
-    let mut needs = Needs::default();
-    for (reference, tag) in new(tags, &seen).into_iter().take(AT_ONCE) {
+    let new = new(tags, &seen);
+    let (mut settled, mut needs) = (0, Needs::default());
+    for (reference, tag) in new.iter().copied().take(AT_ONCE) {
         let Some(is_known) = needs.of(is_known(transition, &state, &named(reference, tag)))? else { continue };
         if is_known || state.happened.len() < MOST {
             state.happened.extend((!is_known).then(|| GitEvent::tag(reference.clone(), tag.commit().to_owned())));
             seen.insert(reference.clone(), tag.clone());
+            settled += 1;
         }
     }
     needs.none()?;
-    let has_more = !new(tags, &seen).is_empty();
     if seen.len() > MOST_SEEN {
         seen.retain(|reference, _| tags.contains_key(reference));
     }
@@ -64,7 +65,7 @@ pub fn compare(
         remember(transition, repository, seen);
     }
     transition.records.repositories.put(repository, Some(state))?;
-    Ok(has_more)
+    Ok(settled < new.len())
 }
 
 /// The tags that were not seen where they are, by version.
