@@ -181,10 +181,18 @@ async fn a_token_without_rights_is_named_and_stops_no_deployment() {
     for text in shown {
         assert!(text.contains(problem) && !text.contains(&token), "{text}");
     }
-    // It looks every second, and asks more and more seldom whether the token may write by now.
-    eventually("it has looked often", async || (looks(&daemon).await >= 14).then_some(())).await;
-    let refused = counted(&daemon, r#"launchway_actions_total{action="report",result="failed"} "#).await;
-    assert!(refused <= 10, "{refused} times");
+    // What happens is told as it happens, or tried to be. After that it looks every second, and asks more and more seldom
+    // whether the token may write by now: after 1, 3, 7 and 15 seconds.
+    eventually("nothing more is to be told", async || {
+        let told = daemon.api(&format!("revisions/shop/{commit}")).await;
+        let mut statuses = told["statuses"].as_array().unwrap().iter();
+        statuses.all(|status| status["state"] != "pending").then_some(())
+    })
+    .await;
+    let (looked, refused) = (looks(&daemon).await, refused(&daemon).await);
+    eventually("it has looked often", async || (looks(&daemon).await >= looked + 20).then_some(())).await;
+    let again = self::refused(&daemon).await - refused;
+    assert!((1..=10).contains(&again), "{again} times");
 
     daemon.set_token(repository.server.admin_token());
     let statuses = daemon.settled(&repository, &commit).await;
@@ -422,6 +430,11 @@ async fn plan_of(repository: &Repository, commit: &str) -> Option<ShownStatus> {
 /// How often the daemon looked at the repository.
 async fn looks(daemon: &Daemon) -> u64 {
     counted(daemon, r#"launchway_repository_looks_total{repository="shop"} "#).await
+}
+
+/// How often the host refused statuses.
+async fn refused(daemon: &Daemon) -> u64 {
+    counted(daemon, r#"launchway_actions_total{action="report",result="failed"} "#).await
 }
 
 /// What a line of the metrics that begins so counts.
