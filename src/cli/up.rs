@@ -120,7 +120,7 @@ async fn watch(app: &App, name: &RepositoryName, output: &mut Output) -> Outcome
     loop {
         progress.tell_problem(app, name, output).await?;
         if let Some(newest) = app.driver.store.outlines(name, 1).await?.into_iter().next() {
-            progress.tell(app, &newest, output).await?;
+            progress.tell(app, name, &newest.commit, output).await?;
         }
         tokio::select! {
             () = &mut stop => break,
@@ -143,8 +143,7 @@ async fn once(app: &App, name: &RepositoryName, output: &mut Output) -> Outcome 
     };
     loop {
         // It may be planned anew meanwhile, as where a person lets something go.
-        let revision = app.driver.store.outline(name, head.as_str()).await?.ok_or_else(|| unread(name))?;
-        let view = progress.tell(app, &revision, output).await?;
+        let (revision, view) = progress.tell(app, name, &head, output).await?.ok_or_else(|| unread(name))?;
         if view.is_settled() && is_done(app, &revision).await? {
             follow::waits(&view).into_iter().try_for_each(|line| output.line(line))?;
             return Ok(follow::exit(&view));
@@ -216,15 +215,24 @@ impl Progress {
         Ok(())
     }
 
-    /// Prints what is new; hands back the revision as it is now.
-    async fn tell(&mut self, app: &App, revision: &RevisionState, output: &mut Output) -> Outcome<RevisionView> {
-        if self.commit.as_ref() != Some(&revision.commit) {
-            self.commit = Some(revision.commit.clone());
+    /// Prints what is new; hands back the revision as it is now, unless it is gone.
+    async fn tell(
+        &mut self,
+        app: &App,
+        name: &RepositoryName,
+        commit: &CommitId,
+        output: &mut Output,
+    ) -> Outcome<Option<(RevisionState, RevisionView)>> {
+        let Some((revision, told)) = app.query.renderings.told(&*app.driver.store, name, commit).await? else {
+            return Ok(None);
+        };
+        if self.commit.as_ref() != Some(commit) {
+            self.commit = Some(commit.clone());
             self.told.clear();
-            output.line(format!("{} {}", revision.commit.short(), revision.subject))?;
+            output.line(format!("{} {}", commit.short(), revision.subject))?;
             revision.warnings.iter().try_for_each(|warning| output.line(format!("  {warning}")))?;
         }
-        let view = RevisionView::new(revision, &app.query.renderings.told(&*app.driver.store, revision).await?);
+        let view = RevisionView::new(&revision, &told);
         for status in &view.statuses {
             let place = status.place();
             if self.told.get(&place) != Some(status) {
@@ -232,6 +240,6 @@ impl Progress {
                 self.told.insert(place, status.clone());
             }
         }
-        Ok(view)
+        Ok(Some((revision, view)))
     }
 }

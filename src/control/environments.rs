@@ -225,10 +225,10 @@ impl Environments {
         let store = &*self.driver.store;
         let Some(known) = store.repository(&own.name).await?.map(|known| known.value) else { return Ok(Some(told)) };
         if let Some(seen) = &known.seen
-            && let Some(revision) = store.outline(&own.name, seen.as_str()).await?
+            && let Some((_, said)) = self.renderings.told(store, &own.name, seen).await?
         {
             let context = stage_context(own.stage());
-            let all = statuses(self.renderings.told(store, &revision).await?.statuses, one.number);
+            let all = statuses(said.statuses, one.number);
             told.status = all.into_iter().find(|status| status.context == context);
         }
         // Until something of it is planned, the namespace may be somebody else's.

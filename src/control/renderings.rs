@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -20,14 +20,15 @@ use crate::report::ledger::Rendering;
 use crate::report::rest::{self, Around, Open, Wait};
 use crate::report::service_report::ServiceReport;
 use crate::report::status::{self, Facts};
-use crate::store::{ReadStore, RunsMark, ServiceFacts};
+use crate::store::{KnownServices, ReadStore, RevisionFacts, RunsMark, SERVICES_AT_ONCE, ServiceFacts};
 
 /// How many revisions are kept: those that somebody asks for while they are delivered, and those that bring what they declare.
 const KEPT: usize = 16;
-/// How many services are read at once: enough that each costs little, and few enough to be held in memory.
-const AT_ONCE: usize = 256;
-/// How many such reads go on side by side, each on a thread of the store's.
+/// How many reads of [`SERVICES_AT_ONCE`] go on side by side, each on a thread of the store's.
 const SIDE_BY_SIDE: usize = 2;
+
+/// For whoever knows no contexts.
+static NOTHING: BTreeSet<String> = BTreeSet::new();
 
 /// What is said on a revision, what of it is open, and which of what others bring was delivered on it, by stage.
 type Own = (Vec<CommitStatus>, Vec<Open>, BTreeSet<(StageName, ServiceName)>);
@@ -54,11 +55,15 @@ pub struct Told {
 /// What was said of the services of one revision.
 #[derive(Debug, Default)]
 struct Kept {
-    /// Which plan they follow from, and how often it was made again.
-    plan: Option<(PlanId, u32)>,
     reports: BTreeMap<ServiceName, ServiceReport>,
     /// Where the revision's runs stood when the reports were made.
     mark: Option<RunsMark>,
+}
+
+/// A revision as it is now, and what is said of its services.
+struct Current {
+    facts: RevisionFacts,
+    kept: OwnedMutexGuard<Kept>,
 }
 
 impl Renderings {
@@ -73,12 +78,9 @@ impl Renderings {
         commit: &CommitId,
         known: &BTreeSet<String>,
     ) -> Result<Rendering> {
-        let number = 1 + store.last_event().await?; // before all else: what is read then is at least as new
-        let Some(revision) = store.outline(repository, commit.as_str()).await? else { return Ok(Rendering::default()) };
-        let down = store.repository(repository).await?.is_some_and(|state| state.value.down);
-        let (kept, newer) = self.brought_up_to_date(store, &revision).await?;
-        let facts = Facts { revision: &revision, services: &kept.reports, newer: newer.as_ref(), down, known };
-        Ok(Rendering { number, statuses: status::render(&facts) })
+        let Some(current) = self.current(store, repository, commit).await? else { return Ok(Rendering::default()) };
+        let (number, down) = (1 + current.facts.event, current.is_down());
+        Ok(Rendering { number, statuses: status::render(&current.facts(down, known)) })
     }
 
     /// Whether a stage has, of some service, what was delivered to it on a revision.
@@ -92,9 +94,8 @@ impl Renderings {
         commit: &CommitId,
         stage: &StageName,
     ) -> Result<bool> {
-        let Some(revision) = store.outline(repository, commit.as_str()).await? else { return Ok(false) };
-        let Some(plan) = revision.plan() else { return Ok(false) };
-        let (kept, _) = self.brought_up_to_date(store, &revision).await?;
+        let Some(Current { facts, kept }) = self.current(store, repository, commit).await? else { return Ok(false) };
+        let Some(plan) = facts.revision.plan() else { return Ok(false) };
         for (report, run) in kept.reports.values().filter_map(|report| Some((report, report.run_in(stage)?))) {
             let service =
                 ServiceKey { project: plan.project.clone(), stage: stage.clone(), service: report.service.clone() };
@@ -111,18 +112,21 @@ impl Renderings {
         Ok(false)
     }
 
-    /// What people hear of a revision: its statuses, and what becomes, on earlier revisions, of what those bring in its place.
-    /// What was delivered on the revision itself since, such as by a person, counts instead.
+    /// A revision, and what people hear of it: its statuses, and what becomes, on earlier revisions, of what those bring in its
+    /// place. What was delivered on the revision itself since, such as by a person, counts instead.
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub async fn told(&self, store: &dyn ReadStore, revision: &RevisionState) -> Result<Told> {
-        // Before all else: of a head that is about to be planned anew, nothing that is read then is the last word.
-        let repository = store.repository(&revision.repository).await?.map(|state| state.value);
-        let down = repository.as_ref().is_some_and(|state| state.down);
-        let newest = store.outline(&revision.repository, revision.commit.as_str()).await?;
-        let revision = newest.as_ref().unwrap_or(revision);
-        let (mut statuses, mut open, delivered) = self.own(store, revision, down).await?;
+    pub async fn told(
+        &self,
+        store: &dyn ReadStore,
+        repository: &RepositoryName,
+        commit: &CommitId,
+    ) -> Result<Option<(RevisionState, Told)>> {
+        let Some(current) = self.current(store, repository, commit).await? else { return Ok(None) };
+        let down = current.is_down();
+        let (mut statuses, mut open, delivered) = current.own();
+        let Current { facts: RevisionFacts { revision, repository, holds, .. }, .. } = current;
         if let Some(plan) = revision.plan() {
             for carrier in plan.carriers(&plan.stages) {
                 let carried = |stage: &StagePlan, service: &ServiceName| {
@@ -134,20 +138,12 @@ impl Renderings {
                 open.extend(open_there);
             }
         }
-        let waits = waits(store, revision, repository.as_ref(), &open).await?;
-        Ok(Told { statuses, goes_on: waits.is_none(), waits: waits.unwrap_or_default() })
+        let waits = waits(store, &revision, repository.as_ref(), holds, &open).await?;
+        let told = Told { statuses, goes_on: waits.is_none(), waits: waits.unwrap_or_default() };
+        Ok(Some((revision, told)))
     }
 
-    /// What is said on a revision itself, what of it is open, and which of what others bring was delivered on it.
-    async fn own(&self, store: &dyn ReadStore, revision: &RevisionState, down: bool) -> Result<Own> {
-        let (kept, newer) = self.brought_up_to_date(store, revision).await?;
-        let (newer, known) = (newer.as_ref(), &BTreeSet::new());
-        let facts = Facts { revision, services: &kept.reports, newer, down, known };
-        let delivered = revision.plan().map(|plan| kept.delivered(plan)).unwrap_or_default();
-        Ok((status::render(&facts), rest::open(&facts, |_, _| true), delivered))
-    }
-
-    /// The same of what an earlier revision brings to the stages of a plan.
+    /// What is said of what an earlier revision brings to the stages of a plan, and what of it is open.
     async fn carried(
         &self,
         store: &dyn ReadStore,
@@ -156,12 +152,10 @@ impl Renderings {
         down: bool,
         is_carried: impl Fn(&StagePlan, &ServiceName) -> bool,
     ) -> Result<(Vec<CommitStatus>, Vec<Open>)> {
-        let Some(revision) = store.outline(&plan.repository, carrier.as_str()).await? else {
+        let Some(current) = self.current(store, &plan.repository, carrier).await? else {
             return Ok(Default::default());
         };
-        let (kept, newer) = self.brought_up_to_date(store, &revision).await?;
-        let (newer, known) = (newer.as_ref(), &BTreeSet::new());
-        let facts = Facts { revision: &revision, services: &kept.reports, newer, down, known };
+        let facts = current.facts(down, &NOTHING);
         let in_stage = |stage: &StagePlan| {
             let services = stage.carried.keys().filter(|service| is_carried(stage, service));
             status::in_stage(&facts, &stage.stage, &services.collect())
@@ -172,30 +166,62 @@ impl Renderings {
         Ok((plan.stages.iter().filter_map(in_stage).collect(), rest::open(&facts, is_open)))
     }
 
-    /// What is kept of a revision, as it is now, and the first one after it that has a plan.
-    async fn brought_up_to_date(
+    /// A revision as it is now; nothing, if there is none.
+    async fn current(
         &self,
         store: &dyn ReadStore,
-        revision: &RevisionState,
-    ) -> Result<(OwnedMutexGuard<Kept>, Option<CommitId>)> {
-        let mut kept = self.of((revision.repository.clone(), revision.commit.clone())).lock_owned().await;
-        match revision.plan() {
-            Some(plan) => kept.bring_up_to_date(store, revision, plan).await?,
-            None => kept.bring_up_to_date(store, revision, &nothing(revision)).await?,
-        }
-        Ok((kept, store.next_planned(&revision.repository, &revision.commit).await?))
+        repository: &RepositoryName,
+        commit: &CommitId,
+    ) -> Result<Option<Current>> {
+        let key = (repository.clone(), commit.clone());
+        let mut kept = self.of(&key).lock_owned().await;
+        let Some(mut facts) = store.revision_facts(repository, commit, kept.known()).await? else {
+            self.forget(&key);
+            return Ok(None);
+        };
+        kept.bring_up_to_date(store, &mut facts).await?;
+        Ok(Some(Current { facts, kept }))
     }
 
     /// What is kept of a revision; what was asked for longest ago makes room.
-    fn of(&self, key: Key) -> Arc<Mutex<Kept>> {
-        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.iter().position(|(of, _)| *of == key).and_then(|index| all.remove(index));
+    fn of(&self, key: &Key) -> Arc<Mutex<Kept>> {
+        let mut all = self.all();
+        let known = all.iter().position(|(of, _)| of == key).and_then(|index| all.remove(index));
         let kept = known.map_or_else(Arc::default, |(_, kept)| kept);
-        all.push_back((key, kept.clone()));
+        all.push_back((key.clone(), kept.clone()));
         while all.len() > KEPT {
             all.pop_front();
         }
         kept
+    }
+
+    /// Of what is not there, nothing is kept.
+    fn forget(&self, key: &Key) {
+        self.all().retain(|(of, _)| of != key);
+    }
+
+    fn all(&self) -> MutexGuard<'_, VecDeque<(Key, Arc<Mutex<Kept>>)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Current {
+    /// Whether its repository was taken down.
+    fn is_down(&self) -> bool {
+        self.facts.repository.as_ref().is_some_and(|state| state.down)
+    }
+
+    /// What its statuses follow from, for whoever knows some contexts.
+    fn facts<'a>(&'a self, down: bool, known: &'a BTreeSet<String>) -> Facts<'a> {
+        let RevisionFacts { revision, newer, .. } = &self.facts;
+        Facts { revision, services: &self.kept.reports, newer: newer.as_ref(), down, known }
+    }
+
+    /// What is said on it, what of it is open, and which of what others bring was delivered on it.
+    fn own(&self) -> Own {
+        let facts = self.facts(self.is_down(), &NOTHING);
+        let delivered = self.facts.revision.plan().map(|plan| self.kept.delivered(plan)).unwrap_or_default();
+        (status::render(&facts), rest::open(&facts, |_, _| true), delivered)
     }
 }
 
@@ -209,29 +235,32 @@ impl Kept {
         carried.filter(is_delivered).map(|(stage, service)| (stage.clone(), service.clone())).collect()
     }
 
-    /// Reads what is new since it was brought up to date last.
-    async fn bring_up_to_date(&mut self, store: &dyn ReadStore, revision: &RevisionState, plan: &Plan) -> Result<()> {
-        let of = Some((plan.id.clone(), revision.again));
-        if self.plan != of {
-            *self = Self { plan: of, ..Self::default() };
-        }
-        // Where reading ends in the middle, all is read again.
-        let moved = store.moved_services(&plan.repository, &plan.commit, &plan.id, self.mark.take()).await?;
-        if moved.are_all {
+    /// What need not be read again. What is awaited of earlier revisions moves without a run on this one.
+    fn known(&self) -> KnownServices {
+        let waiting = self.reports.values().filter(|report| !report.awaited().is_empty());
+        KnownServices { mark: self.mark.clone(), again: waiting.map(|report| report.service.clone()).collect() }
+    }
+
+    /// Takes up what is new, of which `facts` hold the beginning.
+    async fn bring_up_to_date(&mut self, store: &dyn ReadStore, facts: &mut RevisionFacts) -> Result<()> {
+        self.mark = None; // where reading ends in the middle, all is read again
+        if facts.moved.are_all {
             self.reports.clear();
         }
-        let mut news: BTreeSet<ServiceName> = moved.services.into_iter().collect();
-        // What is awaited of earlier revisions moves without a run on this one.
-        let waiting = self.reports.values().filter(|report| !report.awaited().is_empty());
-        news.extend(waiting.map(|report| report.service.clone()));
-        let news: Vec<ServiceName> = news.into_iter().collect();
-        let news: Vec<Vec<ServiceName>> = news.chunks(AT_ONCE).map(<[_]>::to_vec).collect();
-        let read = stream::iter(news).map(|some| reports(store, revision, plan, some));
+        let revision = &facts.revision;
+        let none = revision.plan().is_none().then(|| nothing(revision));
+        let Some(plan) = revision.plan().or(none.as_ref()) else { return Ok(()) };
+        for facts in std::mem::take(&mut facts.services) {
+            self.reports.insert(facts.service.clone(), report(store, revision, plan, facts).await?);
+        }
+        let rest = facts.moved.services.iter().skip(SERVICES_AT_ONCE).cloned().collect::<Vec<_>>();
+        let rest: Vec<Vec<ServiceName>> = rest.chunks(SERVICES_AT_ONCE).map(<[_]>::to_vec).collect();
+        let read = stream::iter(rest).map(|some| reports(store, revision, plan, some));
         let mut read = pin!(read.buffer_unordered(SIDE_BY_SIDE));
         while let Some(reports) = read.try_next().await? {
             self.reports.extend(reports);
         }
-        self.mark = Some(moved.mark);
+        self.mark = Some(facts.moved.mark.clone());
         Ok(())
     }
 }
@@ -257,11 +286,11 @@ async fn waits(
     store: &dyn ReadStore,
     revision: &RevisionState,
     repository: Option<&RepositoryState>,
+    holds: Option<ProjectHolds>,
     open: &[Open],
 ) -> Result<Option<Vec<Wait>>> {
-    let project = revision.plan().map(|plan| plan.project.clone()).unwrap_or_else(|| ProjectName::new(""));
-    let holds = store.holds_of(&project).await?.map(|holds| holds.value);
-    let holds = holds.unwrap_or_else(|| ProjectHolds::none(project));
+    let project = || revision.plan().map_or_else(|| ProjectName::new(""), |plan| plan.project.clone());
+    let holds = holds.unwrap_or_else(|| ProjectHolds::none(project()));
     let configs = held_configs(store, &holds).await?;
     Ok(rest::waits(&Around { revision, repository, holds: &holds, configs: &configs }, open))
 }

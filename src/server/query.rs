@@ -29,7 +29,7 @@ use crate::error::{Class, Failure, Result};
 use crate::executor::hindrances::Hindrances;
 use crate::executor::selector_index::SelectorIndex;
 use crate::executor::sinks::Subscribers;
-use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
+use crate::model::ids::{CommitId, ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::object::Kind;
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::run::Run;
@@ -149,13 +149,27 @@ impl Query {
     /// One revision with what is written on it; `commit` may be a prefix of at least four digits.
     pub async fn revision(&self, repository: &str, commit: &str) -> Answer<RevisionView> {
         let repository = RepositoryName::from(repository);
-        let state = match self.store.outline(&repository, commit).await.map_err(unclear)? {
-            Some(state) => Some(state),
+        let whole = CommitId::whole(commit);
+        if let Some(commit) = &whole
+            && let Some((state, told)) = self.renderings.told(&*self.store, &repository, commit).await?
+        {
+            return Ok(RevisionView::new(&state, &told));
+        }
+        let named = match whole {
+            Some(_) => None,
+            None => self.store.outline(&repository, commit).await.map_err(unclear)?,
+        };
+        let named = match named {
+            Some(named) => Some(named),
             None => self.revision_of_pulls(&repository, commit).await?,
         };
-        let state = state
+        let told = match &named {
+            Some(named) => self.renderings.told(&*self.store, &named.repository, &named.commit).await?,
+            None => None,
+        };
+        let (state, told) = told
             .ok_or_else(|| Problem::not_found(format!("`{repository}` has no revision `{commit}` that was synced")))?;
-        Ok(RevisionView::new(&state, &self.renderings.told(&*self.store, &state).await?))
+        Ok(RevisionView::new(&state, &told))
     }
 
     /// One that a pull request of a repository brings, to an environment that is there.

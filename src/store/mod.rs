@@ -10,7 +10,7 @@ mod passed;
 mod record;
 pub mod sqlite;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -144,14 +144,31 @@ pub struct EventRow {
 }
 
 /// Where the runs of a revision stand, for whoever asks again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunsMark {
-    /// The place of the revision in the order in which they came: one that was forgotten and comes again is another.
-    pub revision: u64,
-    /// Grows whenever one of them comes or changes.
+    /// When the revision was judged last: one that was forgotten and comes again is another.
+    pub at: Timestamp,
+    /// How often it was judged before.
+    pub again: u32,
+    /// The plan that came of it.
+    pub plan: Option<PlanId>,
+    /// How often one of them came or changed.
     pub moved: u64,
     /// Grows whenever one of them is deleted.
     pub deleted: u64,
+}
+
+impl RunsMark {
+    /// Where the runs of `revision` stand.
+    pub fn new(revision: &RevisionState, moved: u64, deleted: u64) -> Self {
+        let plan = revision.plan().map(|plan| plan.id.clone());
+        Self { at: revision.at, again: revision.again, plan, moved, deleted }
+    }
+
+    /// Whether what has changed since then is all that is to be looked at again.
+    pub fn leads_to(&self, now: &Self) -> bool {
+        *self == Self { moved: self.moved, ..now.clone() }
+    }
 }
 
 /// The services of a revision that somebody has to look at again.
@@ -161,9 +178,50 @@ pub struct MovedServices {
     pub mark: RunsMark,
     /// The services, by name.
     pub services: Vec<ServiceName>,
-    /// Whether they are all that the revision's plan names or that had runs on it: nothing was known, or a run was deleted.
+    /// Whether they are all that the revision's plan names or that had runs on it: nothing was known, the revision was judged
+    /// anew, or a run was deleted.
     pub are_all: bool,
 }
+
+/// What somebody knows who asks what there is to be said of a revision.
+#[derive(Clone, Debug, Default)]
+pub struct KnownServices {
+    /// Where its runs stood when the services were looked at.
+    pub mark: Option<RunsMark>,
+    /// Those that are to be looked at again although no run of theirs may have changed.
+    pub again: BTreeSet<ServiceName>,
+}
+
+impl KnownServices {
+    /// Those that are to be looked at where these have moved, by name.
+    pub fn with_moved(&self, moved: impl IntoIterator<Item = ServiceName>) -> Vec<ServiceName> {
+        let mut all = self.again.clone();
+        all.extend(moved);
+        all.into_iter().collect()
+    }
+}
+
+/// What is said of a revision follows from this, as it was at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevisionFacts {
+    /// The number of the newest event then.
+    pub event: u64,
+    /// The revision; what its plan says of services is left out.
+    pub revision: RevisionState,
+    /// Its repository, if anything is remembered of it.
+    pub repository: Option<RepositoryState>,
+    /// The first revision after it that has a plan.
+    pub newer: Option<CommitId>,
+    /// What the project of its plan holds.
+    pub holds: Option<ProjectHolds>,
+    /// The services that are to be looked at.
+    pub moved: MovedServices,
+    /// What happened to the first [`SERVICES_AT_ONCE`] of these.
+    pub services: Vec<ServiceFacts>,
+}
+
+/// How many services are read at once: enough that each costs little, and few enough to be held in memory.
+pub const SERVICES_AT_ONCE: usize = 256;
 
 /// What a revision's statuses say of a service follows from this.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -257,14 +315,14 @@ pub trait ReadStore: Send + Sync {
     async fn outline(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>, Failure>;
     /// The same of several, newest first.
     async fn outlines(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>, Failure>;
-    /// The services of which a run on a revision has come or changed since its runs stood at `since`.
-    async fn moved_services(
+    /// What there is to be said of a revision, for whoever knows something of it: of the services of which a run has come or
+    /// changed since, and of those that are to be looked at again.
+    async fn revision_facts(
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
-        plan: &PlanId,
-        since: Option<RunsMark>,
-    ) -> Result<MovedServices, Failure>;
+        known: KnownServices,
+    ) -> Result<Option<RevisionFacts>, Failure>;
     /// What happened on a revision to some services, all read at once.
     async fn service_facts(
         &self,
@@ -310,8 +368,6 @@ pub trait ReadStore: Send + Sync {
         writer: &WriterName,
         commit: &CommitId,
     ) -> Result<Vec<Posted>, Failure>;
-    /// The first revision after this one that has a plan.
-    async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>, Failure>;
     /// The revisions of which this one is the first after them that has a plan; the newest first.
     async fn overtaken_by(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitId>, Failure>;
     /// Whether a webhook delivery was taken before.

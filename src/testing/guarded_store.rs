@@ -26,8 +26,8 @@ use crate::model::time::Timestamp;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::model::webhook_call::WebhookCalls;
 use crate::store::{
-    AppliedDigest, Backlog, CommitError, EventRow, Listing, MovedServices, OutboxId, OutboxRow, ReadStore, Retained,
-    Retention, RunFilter, RunsMark, ServiceFacts, Store, Transaction, Versioned,
+    AppliedDigest, Backlog, CommitError, EventRow, KnownServices, Listing, OutboxId, OutboxRow, ReadStore, Retained,
+    Retention, RevisionFacts, RunFilter, ServiceFacts, Store, Transaction, Versioned,
 };
 
 /// What happens at the calls of a store.
@@ -147,17 +147,16 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         Ok(self.counted(self.store.outlines(repository, limit).await?))
     }
 
-    async fn moved_services(
+    async fn revision_facts(
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
-        plan: &PlanId,
-        since: Option<RunsMark>,
-    ) -> Result<MovedServices> {
+        known: KnownServices,
+    ) -> Result<Option<RevisionFacts>> {
         self.guard.pass().await?;
-        let moved = self.store.moved_services(repository, commit, plan, since).await?;
-        self.guard.answered(moved.services.len());
-        Ok(moved)
+        let found = self.store.revision_facts(repository, commit, known).await?;
+        self.guard.answered(found.iter().map(|facts| facts.moved.services.len() + facts.services.len()).sum());
+        Ok(found)
     }
 
     async fn service_facts(
@@ -324,11 +323,6 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
     async fn posted(&self, repository: &RepositoryName, writer: &WriterName, commit: &CommitId) -> Result<Vec<Posted>> {
         self.guard.pass().await?;
         Ok(self.counted(self.store.posted(repository, writer, commit).await?))
-    }
-
-    async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>> {
-        self.guard.pass().await?;
-        self.store.next_planned(repository, commit).await
     }
 
     async fn overtaken_by(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitId>> {

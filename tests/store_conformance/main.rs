@@ -122,6 +122,7 @@ conformance! {
             attempts_are_the_runs_of_a_revision_for_a_service
             a_plan_is_read_whole_or_for_one_service
             what_happened_to_services_is_read_at_once
+            what_is_said_of_a_revision_is_read_at_once
             events_are_read_in_order_of_one_run_or_all
             applied_content_is_listed_without_records
             an_attempt_that_did_not_complete_leaves_a_config_unsettled

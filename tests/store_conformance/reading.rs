@@ -13,12 +13,15 @@ use launchway::model::state::{Earlier, RepositoryState, RevisionResult, Revision
 use launchway::model::tag::{SeenTags, Tag};
 use launchway::model::unique_name::{NameOwner, UniqueName};
 use launchway::model::webhook_call::{CallResult, WebhookCall, WebhookCalls};
-use launchway::store::{CommitError, RunFilter, Transaction, Versioned, Write};
+use launchway::store::{
+    CommitError, KnownServices, RunFilter, RunsMark, SERVICES_AT_ONCE, Transaction, Versioned, Write,
+};
 
 use crate::Backend;
 use crate::samples::{
     at, attempt, commit, commit_id, config_key, config_state, deployment, ended, ids, object, object_state, plan,
-    planned, put, put_config, put_deployment, put_object, run_id, sequence, service, status, tell,
+    planned, put, put_config, put_deployment, put_object, put_repository, repository_state, run_id, sequence, service,
+    status, tell,
 };
 
 pub(crate) async fn runs_are_listed_newest_first_by_every_filter(backend: &dyn Backend) {
@@ -188,6 +191,64 @@ pub(crate) async fn what_happened_to_services_is_read_at_once(backend: &dyn Back
     }
     let none = store.service_facts(&repository, &head, &"p0".into(), &services).await.unwrap();
     assert!(none.iter().all(|facts| facts.plan.is_none()));
+}
+
+pub(crate) async fn what_is_said_of_a_revision_is_read_at_once(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let (shop, head) = (RepositoryName::from("shop"), commit_id('1'));
+    let facts = async |known| store.revision_facts(&shop, &head, known).await.unwrap();
+    assert_eq!(facts(KnownServices::default()).await, None, "there is no such revision");
+    let run = |number: usize| {
+        let (name, id) = (format!("service-{number:04}"), format!("run-{number:04}"));
+        put(0, SequenceRun { commit: head.clone(), ..sequence(&id, service("dev", &name)) })
+    };
+    let holds = ProjectHolds::none("shop".into());
+    let revision = planned(plan("p1", head.clone(), at(0)));
+    let mut writes: Vec<Write> = (0..=SERVICES_AT_ONCE).map(run).collect();
+    writes.push(Write::Revision(Box::new(revision.clone())));
+    writes.push(put_repository(0, repository_state()));
+    writes.push(Write::Holds(Versioned { version: 0, value: holds.clone() }.shared()));
+    writes.push(tell("run-0000", Event::Admitted));
+    commit(&*store, writes).await;
+
+    let found = facts(KnownServices::default()).await.unwrap();
+    assert_eq!(Some(&found.revision), store.outline(&shop, head.as_str()).await.unwrap().as_ref());
+    assert_eq!(found.event, store.last_event().await.unwrap());
+    assert_eq!((found.repository, found.holds, found.newer), (Some(repository_state()), Some(holds), None));
+    let runs = SERVICES_AT_ONCE as u64 + 1;
+    assert_eq!(found.moved.mark, RunsMark::new(&revision, runs, 0), "each run that comes counts one");
+    let all = &found.moved.services;
+    assert_eq!((all.len(), found.moved.are_all), (SERVICES_AT_ONCE + 2, true), "what is planned, too: {all:?}");
+    let read: Vec<_> = found.services.iter().map(|facts| &facts.service).collect();
+    assert_eq!(read, all.iter().take(SERVICES_AT_ONCE).collect::<Vec<_>>());
+    let expected = store.service_facts(&shop, &head, &"p1".into(), &all[..SERVICES_AT_ONCE]).await.unwrap();
+    assert_eq!(found.services, expected);
+
+    // Of what is known, nothing is read but what somebody wants to see again.
+    let again = |names: &[&str]| names.iter().map(|name| ServiceName::new(*name)).collect();
+    let known = |mark: &RunsMark, names: &[&str]| KnownServices { mark: Some(mark.clone()), again: again(names) };
+    let mark = found.moved.mark;
+    commit(
+        &*store,
+        [put(1, SequenceRun { commit: head.clone(), ..sequence("run-0007", service("dev", "service-0007")) })],
+    )
+    .await;
+    let found = facts(known(&mark, &["web"])).await.unwrap();
+    assert_eq!(found.services.iter().map(|facts| facts.service.as_str()).collect::<Vec<_>>(), ["service-0007", "web"]);
+    assert_eq!(found.moved.mark, RunsMark { moved: runs + 1, ..mark });
+    let none = facts(known(&found.moved.mark, &[])).await.unwrap();
+    assert_eq!((none.services.len(), none.moved.services.len(), none.moved.are_all), (0, 0, false));
+
+    // Judged anew, it is another one, whatever its runs did.
+    for anew in [
+        RevisionState { again: 1, ..revision.clone() },
+        RevisionState { at: at(9), ..revision.clone() },
+        planned(plan("p2", head.clone(), at(0))),
+    ] {
+        commit(&*store, [Write::Revision(Box::new(anew.clone()))]).await;
+        let found = facts(known(&none.moved.mark, &[])).await.unwrap();
+        assert_eq!((found.moved.are_all, found.moved.mark), (true, RunsMark::new(&anew, runs + 1, 0)));
+    }
 }
 
 pub(crate) async fn a_plan_is_read_whole_or_for_one_service(backend: &dyn Backend) {
@@ -471,7 +532,10 @@ pub(crate) async fn what_waits_in_vain_is_found(backend: &dyn Backend) {
     let writes =
         [revision('3', 0), revision('1', 1), revision('2', 2), revision('4', 3), Write::Revision(Box::new(broken))];
     commit(&*store, writes).await;
-    let next = async |digit| store.next_planned(&"shop".into(), &commit_id(digit)).await.unwrap();
+    let next = async |digit| {
+        let facts = store.revision_facts(&"shop".into(), &commit_id(digit), KnownServices::default()).await.unwrap();
+        facts.and_then(|facts| facts.newer)
+    };
     assert_eq!(next('3').await, Some(commit_id('1')), "the first that came after it");
     assert_eq!(next('1').await, Some(commit_id('2')));
     assert_eq!(next('2').await, Some(commit_id('4')), "one that is broken takes nobody's place");

@@ -6,7 +6,7 @@ use launchway::model::ids::RunId;
 use launchway::model::run::{DeploymentRun, Phase, SequenceRun};
 use launchway::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use launchway::model::state::Version;
-use launchway::store::{Retention, RunFilter, Store, Versioned, Write};
+use launchway::store::{KnownServices, Retention, RunFilter, RunsMark, Store, Versioned, Write};
 
 use super::Backend;
 use super::samples::{
@@ -144,11 +144,12 @@ pub(crate) async fn what_moved_of_a_revision_is_told_since_then(backend: &dyn Ba
     let mut repository = repository_state();
     repository.applied = Some(commit_id('1')); // so that the revision stays
     commit(&*store, first.into_iter().chain([revision, put_repository(0, repository)])).await;
-    let (repository, revision, plan) = ("shop".into(), commit_id('1'), "plan".into());
-    let moved = async |since| {
-        let moved = store.moved_services(&repository, &revision, &plan, since).await.unwrap();
+    let (repository, revision) = ("shop".into(), commit_id('1'));
+    let moved = async |mark: Option<&RunsMark>| {
+        let known = KnownServices { mark: mark.cloned(), ..KnownServices::default() };
+        let moved = store.revision_facts(&repository, &revision, known).await.unwrap().unwrap().moved;
         let services: Vec<String> = moved.services.iter().map(ToString::to_string).collect();
-        (Some(moved.mark), services.join(" "), moved.are_all)
+        (moved.mark, services.join(" "), moved.are_all)
     };
     let (mut mark, services, are_all) = moved(None).await;
     assert_eq!((services.as_str(), are_all), ("api web", true), "what nobody knows anything of");
@@ -162,17 +163,17 @@ pub(crate) async fn what_moved_of_a_revision_is_told_since_then(backend: &dyn Ba
     ];
     for (write, services, are_all) in steps {
         commit(&*store, write).await;
-        let now = moved(mark).await;
+        let now = moved(Some(&mark)).await;
         assert_eq!((now.1.as_str(), now.2), (services, are_all));
         mark = now.0;
     }
     // The one that moved last goes, and another comes: as many as before, and the last move is none that is newer.
     commit(&*store, [put(0, SequenceRun { attempt: 2, ..run("j2", "job") })]).await;
     commit(&*store, [put(1, ended(run("j1", "job")))]).await;
-    mark = moved(mark).await.0;
+    mark = moved(Some(&mark)).await.0;
     store.retain(Retention { before: at(-1), most: 0 }).await.unwrap();
     commit(&*store, [put(0, run("w3", "web"))]).await;
-    let (_, services, are_all) = moved(mark).await;
+    let (_, services, are_all) = moved(Some(&mark)).await;
     assert_eq!((services.as_str(), are_all), ("api job web", true), "what was deleted");
 }
 

@@ -25,11 +25,11 @@ use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::model::webhook_call::WebhookCalls;
 use crate::simulation::memory_store::MemoryStore;
-use crate::simulation::memory_store::tables::Row;
+use crate::simulation::memory_store::tables::{Row, Tables};
 use crate::simulation::memory_store::write::is_of;
 use crate::store::{
-    AppliedDigest, Backlog, EventRow, Listing, MovedServices, OutboxRow, ReadStore, RunFilter, RunsMark, ServiceFacts,
-    Versioned,
+    AppliedDigest, Backlog, EventRow, KnownServices, Listing, MovedServices, OutboxRow, ReadStore, RevisionFacts,
+    RunFilter, RunsMark, SERVICES_AT_ONCE, ServiceFacts, Versioned,
 };
 
 #[async_trait]
@@ -225,33 +225,26 @@ impl ReadStore for MemoryStore {
         Ok(self.revisions(repository, limit).await?.into_iter().map(outline).collect())
     }
 
-    async fn moved_services(
+    async fn revision_facts(
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
-        plan: &PlanId,
-        since: Option<RunsMark>,
-    ) -> Result<MovedServices> {
-        let tables = self.tables();
-        let on_it = tables.runs.iter().filter(|(_, (_, run))| run.value.revision() == (repository, commit));
-        let on_it = on_it
-            .map(|(id, (_, run))| (tables.run_moves.get(id).copied().unwrap_or_default(), run.value.service().service));
-        let on_it: Vec<(u64, ServiceName)> = on_it.collect();
-        let revision = tables.revisions.get(&(repository.clone(), commit.clone()));
-        let mark = RunsMark {
-            revision: revision.map_or(0, |(number, _)| number.unsigned_abs()),
-            moved: on_it.iter().map(|(moved, _)| *moved).max().unwrap_or_default(),
-            deleted: tables.runs_deleted,
+        known: KnownServices,
+    ) -> Result<Option<RevisionFacts>> {
+        let Some(revision) = self.outline(repository, commit.as_str()).await? else { return Ok(None) };
+        let plan = revision.plan();
+        let holds = match plan {
+            Some(plan) => self.holds_of(&plan.project).await?.map(|holds| holds.value),
+            None => None,
         };
-        let known = since.unwrap_or_default();
-        let are_all = since.is_none() || (known.revision, known.deleted) != (mark.revision, mark.deleted);
-        let moved = on_it.into_iter().filter(|(moved, _)| are_all || *moved > known.moved);
-        let mut services: BTreeSet<ServiceName> = moved.map(|(_, service)| service).collect();
-        if are_all {
-            let planned = tables.plans.get(plan).into_iter().flat_map(|plan| &plan.stages).flat_map(|it| &it.services);
-            services.extend(planned.map(|part| part.service.clone()));
-        }
-        Ok(MovedServices { mark, services: services.into_iter().collect(), are_all })
+        let (moved, newer) =
+            (moved_services(&self.tables(), &revision, &known), next_planned(&self.tables(), &revision));
+        let first = &moved.services[..moved.services.len().min(SERVICES_AT_ONCE)];
+        let plan = plan.map_or_else(|| PlanId::new(""), |plan| plan.id.clone());
+        let services = self.service_facts(repository, commit, &plan, first).await?;
+        let repository = self.repository(repository).await?.map(|state| state.value);
+        let event = self.last_event().await?;
+        Ok(Some(RevisionFacts { event, revision, repository, newer, holds, moved, services }))
     }
 
     async fn service_facts(
@@ -315,25 +308,11 @@ impl ReadStore for MemoryStore {
         Ok(found.map(|(_, (_, posted))| Posted::clone(posted)).collect())
     }
 
-    async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>> {
-        let tables = self.tables();
-        let place = |(number, revision): &(i64, Arc<RevisionState>)| (revision.at, *number);
-        let Some(mine) = tables.revisions.get(&(repository.clone(), commit.clone())).map(place) else {
-            return Ok(None);
-        };
-        let newer = tables.revisions.iter().filter(|((of, _), row)| of == repository && place(row) > mine);
-        let planned = newer.filter(|(_, (_, revision))| matches!(revision.result, RevisionResult::Planned(_)));
-        Ok(planned.min_by_key(|(_, row)| place(row)).map(|((_, commit), _)| commit.clone()))
-    }
-
     async fn overtaken_by(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitId>> {
-        let mut found = Vec::new();
-        for RevisionState { commit: older, .. } in self.revisions(repository, u32::MAX).await? {
-            if self.next_planned(repository, &older).await?.as_ref() == Some(commit) {
-                found.push(older);
-            }
-        }
-        Ok(found)
+        let older = self.revisions(repository, u32::MAX).await?.into_iter();
+        let tables = self.tables();
+        let is_overtaken = |older: &RevisionState| next_planned(&tables, older).as_ref() == Some(commit);
+        Ok(older.filter(is_overtaken).map(|older| older.commit).collect())
     }
 
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
@@ -401,6 +380,35 @@ fn fits(filter: &RunFilter, run: &Run) -> bool {
         && filter.context.as_ref().is_none_or(|asked| run.sequence().and_then(|it| it.context.as_ref()) == Some(asked))
         && filter.sequences.is_none_or(|asked| asked == matches!(run, Run::Sequence(_)))
         && filter.open.is_none_or(|asked| asked != run.is_ended())
+}
+
+/// The services of a revision that are to be looked at by whoever knows some.
+fn moved_services(tables: &Tables, revision: &RevisionState, known: &KnownServices) -> MovedServices {
+    let of = (&revision.repository, &revision.commit);
+    let on_it = tables.runs.iter().filter(|(_, (_, run))| run.value.revision() == of);
+    let on_it = on_it
+        .map(|(id, (_, run))| (tables.run_moves.get(id).copied().unwrap_or_default(), run.value.service().service));
+    let on_it: Vec<(u64, ServiceName)> = on_it.collect();
+    let moved = on_it.iter().map(|(moved, _)| *moved).max().unwrap_or_default();
+    let mark = RunsMark::new(revision, moved, tables.runs_deleted);
+    if let Some(since) = known.mark.as_ref().filter(|since| since.leads_to(&mark)) {
+        let moved = on_it.into_iter().filter(|(moved, _)| *moved > since.moved).map(|(_, service)| service);
+        return MovedServices { mark, services: known.with_moved(moved), are_all: false };
+    }
+    let plan = mark.plan.as_ref().and_then(|plan| tables.plans.get(plan));
+    let planned = plan.into_iter().flat_map(|plan| &plan.stages).flat_map(|stage| &stage.services);
+    let planned = planned.map(|part| part.service.clone());
+    let services: BTreeSet<ServiceName> = on_it.into_iter().map(|(_, service)| service).chain(planned).collect();
+    MovedServices { mark, services: services.into_iter().collect(), are_all: true }
+}
+
+/// The first revision after one that has a plan.
+fn next_planned(tables: &Tables, revision: &RevisionState) -> Option<CommitId> {
+    let place = |(number, revision): &(i64, Arc<RevisionState>)| (revision.at, *number);
+    let mine = tables.revisions.get(&(revision.repository.clone(), revision.commit.clone())).map(place)?;
+    let newer = tables.revisions.iter().filter(|((of, _), row)| *of == revision.repository && place(row) > mine);
+    let planned = newer.filter(|(_, (_, revision))| matches!(revision.result, RevisionResult::Planned(_)));
+    planned.min_by_key(|(_, row)| place(row)).map(|((_, commit), _)| commit.clone())
 }
 
 /// A revision whose plan says nothing of services.

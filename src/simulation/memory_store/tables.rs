@@ -37,10 +37,10 @@ pub(super) struct Tables {
     pub(super) runs: Map<RunId, (RunOrder, Row<Run>)>,
     pub(super) runs_in_order: Map<RunOrder, RunId>,
     pub(super) open_runs: Map<RunOrder, RunId>,
-    /// When each run came or changed last, as a number that grows.
+    /// When each run came or changed last, as a number that grows with each change of a run of its revision.
     pub(super) run_moves: Map<RunId, u64>,
-    /// The last of these.
-    pub(super) moves: u64,
+    /// The last of these, by revision.
+    pub(super) moves: Map<(RepositoryName, CommitId), u64>,
     /// How many runs were deleted.
     pub(super) runs_deleted: u64,
     pub(super) events: Map<i64, Arc<EventRow>>,

@@ -98,8 +98,11 @@ fn put_run(tables: &mut Tables, run: Versioned<Arc<Run>>) -> Result<(), String> 
         tables.open_runs.insert_mut(order, id.clone());
     }
     tables.runs_in_order.insert_mut(order, id.clone());
-    tables.moves += 1;
-    tables.run_moves.insert_mut(id.clone(), tables.moves);
+    let (repository, commit) = value.revision();
+    let revision = (repository.clone(), commit.clone());
+    let moved = 1 + tables.moves.get(&revision).copied().unwrap_or_default();
+    tables.moves.insert_mut(revision, moved);
+    tables.run_moves.insert_mut(id.clone(), moved);
     let value = Arc::unwrap_or_clone(value);
     tables.runs.insert_mut(id, (order, Arc::new(Versioned { version: version + 1, value })));
     Ok(())

@@ -6,6 +6,7 @@
 mod connection;
 mod content;
 mod copy;
+mod facts;
 mod failure;
 mod fence;
 mod migration;
@@ -34,8 +35,8 @@ use self::failure::{Error, failed};
 use self::readers::Readers;
 use self::writer::Writer;
 use super::{
-    AppliedDigest, Backlog, CommitError, EventRow, Listing, MovedServices, OutboxId, OutboxRow, ReadStore, Retained,
-    Retention, RunFilter, RunsMark, ServiceFacts, Store, Transaction, Versioned,
+    AppliedDigest, Backlog, CommitError, EventRow, KnownServices, Listing, OutboxId, OutboxRow, ReadStore, Retained,
+    Retention, RevisionFacts, RunFilter, ServiceFacts, Store, Transaction, Versioned,
 };
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
@@ -295,15 +296,14 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(move |connection| revisions::outlines(connection, &repository, limit)).await
     }
 
-    async fn moved_services(
+    async fn revision_facts(
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
-        plan: &PlanId,
-        since: Option<RunsMark>,
-    ) -> Result<MovedServices> {
-        let (repository, commit, plan) = (repository.clone(), commit.clone(), plan.clone());
-        self.read(move |connection| read::moved_services(connection, &repository, &commit, &plan, since)).await
+        known: KnownServices,
+    ) -> Result<Option<RevisionFacts>> {
+        let (repository, commit) = (repository.clone(), commit.clone());
+        self.read(move |connection| facts::revision_facts(connection, &repository, &commit, &known)).await
     }
 
     async fn service_facts(
@@ -315,7 +315,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     ) -> Result<Vec<ServiceFacts>> {
         let (repository, commit) = (repository.clone(), commit.clone());
         let (plan, services) = (plan.clone(), services.to_vec());
-        self.read(move |connection| read::service_facts(connection, &repository, &commit, &plan, services)).await
+        self.read(move |connection| facts::service_facts(connection, &repository, &commit, &plan, &services)).await
     }
 
     async fn plan(&self, id: &PlanId) -> Result<Option<Plan>> {
@@ -377,11 +377,6 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     async fn posted(&self, repository: &RepositoryName, writer: &WriterName, commit: &CommitId) -> Result<Vec<Posted>> {
         let (repository, writer, commit) = (repository.clone(), writer.clone(), commit.clone());
         self.read(move |connection| read::posted(connection, &repository, &writer, &commit)).await
-    }
-
-    async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>> {
-        let (repository, commit) = (repository.clone(), commit.clone());
-        self.read(move |connection| revisions::next_planned(connection, &repository, &commit)).await
     }
 
     async fn overtaken_by(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitId>> {

@@ -25,10 +25,7 @@ use crate::model::transaction::ObjectPlace;
 use crate::model::webhook_call::WebhookCalls;
 use crate::store::content::Refers;
 use crate::store::record::{PlanPart, Record, join_plan, kind_from, kind_text};
-use crate::store::{
-    AppliedDigest, EventRow, Listing, MovedServices, OutboxId, OutboxRow, RecordKey, RunFilter, RunsMark, ServiceFacts,
-    Versioned,
-};
+use crate::store::{AppliedDigest, EventRow, Listing, OutboxId, OutboxRow, RecordKey, RunFilter, Versioned};
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -252,63 +249,6 @@ pub(super) fn repositories(connection: &Connection) -> Result<Listing<Versioned<
     let key = |row: &Row<'_>| Ok(RepositoryName::new(text(row, 2)?).into());
     let sql = "SELECT version, record, name FROM repositories";
     Conditions::default().list(connection, sql, "ORDER BY name", versioned, key)
-}
-
-pub(super) fn moved_services(
-    connection: &Connection,
-    repository: &RepositoryName,
-    commit: &CommitId,
-    plan: &PlanId,
-    since: Option<RunsMark>,
-) -> Result<MovedServices> {
-    let (commit, repository) = (commit.as_str(), repository.as_str());
-    let known = since.unwrap_or_default();
-    let revision = "SELECT number, runs_deleted FROM revisions WHERE commit_id = ? AND repository = ?";
-    let revision = one(connection, revision, [commit, repository], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let (number, deleted) = revision.unwrap_or_default();
-    // Found at the end of the index, however many runs there are.
-    let moved = "SELECT max(moved) FROM runs INDEXED BY runs_by_move WHERE commit_id = ? AND repository = ?";
-    let moved = one(connection, moved, [commit, repository], |row| Ok(row.get::<_, Option<i64>>(0)?))?.flatten();
-    let mark =
-        RunsMark { revision: unsigned(number), moved: unsigned(moved.unwrap_or_default()), deleted: unsigned(deleted) };
-    let are_all = since.is_none() || (known.revision, known.deleted) != (mark.revision, mark.deleted);
-    let service = |row: &Row<'_>| Ok(ServiceName::new(row.get::<_, String>(0)?));
-    let services = if are_all {
-        let sql = "SELECT service FROM plan_parts WHERE plan = ? \
-                   UNION SELECT service FROM runs WHERE commit_id = ? AND repository = ? ORDER BY 1";
-        many(connection, sql, [plan.as_str(), commit, repository], service)?
-    } else {
-        let sql = "SELECT DISTINCT service FROM runs INDEXED BY runs_by_move \
-                   WHERE commit_id = ? AND repository = ? AND moved > ? ORDER BY 1";
-        many(connection, sql, params![commit, repository, known.moved.cast_signed()], service)?
-    };
-    Ok(MovedServices { mark, services, are_all })
-}
-
-pub(super) fn service_facts(
-    connection: &Connection,
-    repository: &RepositoryName,
-    commit: &CommitId,
-    plan: &PlanId,
-    services: Vec<ServiceName>,
-) -> Result<Vec<ServiceFacts>> {
-    let (rest, mut contents) = (rest_of_plan(connection, plan)?, Contents::new(connection));
-    let part = "SELECT record FROM plan_parts WHERE plan = ? AND service = ?";
-    // The planner would rather walk all runs of the commit than sort the few of a service.
-    let runs = "SELECT version, record FROM runs INDEXED BY runs_by_revision \
-                WHERE commit_id = ? AND service = ? AND repository = ? \
-                ORDER BY created_at DESC, number DESC";
-    let mut found = Vec::new();
-    for service in services {
-        let name = service.as_str();
-        let part = one(connection, part, [plan.as_str(), name], |row| contents.fill(record::<PlanPart>(row, 0)?))?;
-        let runs = many(connection, runs, [commit.as_str(), name, repository.as_str()], |row| {
-            contents.fill(record::<Run>(row, 1)?)
-        })?;
-        let plan = rest.clone().map(|rest| join_plan(rest, part.into_iter().collect()));
-        found.push(ServiceFacts { service, plan, runs });
-    }
-    Ok(found)
 }
 
 pub(super) fn plan(connection: &Connection, id: &PlanId) -> Result<Option<Plan>> {
