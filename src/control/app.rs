@@ -153,8 +153,7 @@ impl App {
         let (stop, tasks) = (parts.driver.fenced().child_token(), TaskTracker::new());
         let address = listener.local_addr().or_transient(|| "cannot tell the daemon's address".into())?;
         let url = format!("http://{address}");
-        let Driver { store, hindrances, selectors, subscribers, .. } = parts.driver.clone();
-        let renderings = parts.reporter.renderings.clone();
+        let Driver { store, hindrances, selectors, renderings, subscribers, .. } = parts.driver.clone();
         let watched = watchers.values().map(|watcher| (watcher.watched.name.clone(), watcher.watched.clone()));
         let watched = Some(Arc::new(watched.collect()));
         let query = Query {
@@ -443,9 +442,8 @@ fn work(
     tasks: &TaskTracker,
 ) {
     let proposals = Arc::new(WatchedProposals { driver: parts.driver.clone(), watchers: watchers.clone() });
-    let (driver, runtime, renderings) =
-        (parts.driver.clone(), parts.runtime.clone(), parts.reporter.renderings.clone());
-    let environments = Environments::new(driver.clone(), runtime, renderings);
+    let driver = parts.driver.clone();
+    let environments = Environments::new(driver.clone(), parts.runtime.clone());
     tasks.spawn(environments.clone().follow(stop.clone()));
     let previews = Arc::new(WatchedPreviews { driver, watchers: watchers.clone(), environments });
     let (runtime, indicators) = (parts.runtime.clone(), parts.indicators.clone());

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::control::environment::EnvironmentRevisions;
 use crate::control::environment_news::Ages;
-use crate::control::renderings::Renderings;
 use crate::control::watched::{READING, Watched};
 use crate::control::watcher::{Host, Watcher};
 use crate::engine::environments::{self, Hosted, is_same};
@@ -38,7 +37,6 @@ pub struct Environments {
     /// Where pods live.
     pub runtime: Arc<dyn Runtime>,
     /// Knows what became of what is deployed.
-    pub renderings: Arc<Renderings>,
     /// When the next one is too old.
     pub(super) ages: Arc<Ages>,
 }
@@ -60,8 +58,8 @@ pub(super) struct Brought {
 
 impl Environments {
     /// Looks after none yet.
-    pub fn new(driver: Driver, runtime: Arc<dyn Runtime>, renderings: Arc<Renderings>) -> Self {
-        Self { driver, runtime, renderings, ages: Arc::default() }
+    pub fn new(driver: Driver, runtime: Arc<dyn Runtime>) -> Self {
+        Self { driver, runtime, ages: Arc::default() }
     }
 
     /// Decides which pull requests have an environment, and brings all of them there. `open` are those that their host lists, if it
@@ -225,7 +223,7 @@ impl Environments {
         let store = &*self.driver.store;
         let Some(known) = store.repository(&own.name).await?.map(|known| known.value) else { return Ok(Some(told)) };
         if let Some(seen) = &known.seen
-            && let Some((_, said)) = self.renderings.told(store, &own.name, seen).await?
+            && let Some((_, said)) = self.driver.renderings.told(store, &own.name, seen).await?
         {
             let context = stage_context(own.stage());
             let all = statuses(said.statuses, one.number);

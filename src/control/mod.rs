@@ -15,7 +15,6 @@ pub mod housekeeping;
 mod imports;
 pub mod previews;
 pub mod proposals;
-pub mod renderings;
 pub(crate) mod replanning;
 pub(crate) mod report_lane;
 pub mod reporter;

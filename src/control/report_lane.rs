@@ -9,7 +9,6 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::control::addresses::Addresses;
-use crate::control::renderings::Renderings;
 use crate::engine::transition::Input;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
@@ -40,7 +39,6 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 pub(crate) struct ReportLane {
     driver: Driver,
     pub(crate) asked: Arc<WriterLane>,
-    renderings: Arc<Renderings>,
     writer: Arc<dyn StatusWriter>,
     /// Writes in its place on what pull requests bring, where that is done otherwise.
     of_pulls: Option<Arc<dyn StatusWriter>>,
@@ -78,12 +76,11 @@ impl ReportLane {
     pub(super) fn new(
         driver: Driver,
         asked: Arc<WriterLane>,
-        renderings: Arc<Renderings>,
         writer: Arc<dyn StatusWriter>,
         writes: Arc<Semaphore>,
     ) -> Self {
         let (of_pulls, addresses, health) = Default::default();
-        Self { driver, asked, renderings, writer, of_pulls, writes, addresses, health }
+        Self { driver, asked, writer, of_pulls, writes, addresses, health }
     }
 
     /// The same; what pull requests bring is written on by another writer, if that has its name.
@@ -262,7 +259,8 @@ impl ReportLane {
         let store = &*self.driver.store;
         if self.writer.subject() == Subject::Statuses {
             let known = posted.iter().map(|posted| posted.status.context.clone()).collect();
-            let Rendering { number, mut statuses } = self.renderings.render(store, repository, commit, &known).await?;
+            let Rendering { number, mut statuses } =
+                self.driver.renderings.render(store, repository, commit, &known).await?;
             if !self.writer.shows_details() {
                 statuses.iter_mut().for_each(|status| status.details = None);
             }
@@ -273,12 +271,12 @@ impl ReportLane {
             return Ok(Rendering { number, statuses });
         }
         let Rendering { number, statuses } =
-            self.renderings.render(store, repository, commit, &deployments::known(posted)).await?;
+            self.driver.renderings.render(store, repository, commit, &deployments::known(posted)).await?;
         let mut told = Vec::new();
         for status in deployments::told(&statuses, posted) {
             let stage = &Deployment::of(&status).stage;
             let is_late = deployments::is_late(&status, posted);
-            if is_late && !self.renderings.is_current(store, repository, commit, stage).await? {
+            if is_late && !self.driver.renderings.is_current(store, repository, commit, stage).await? {
                 told.extend(deployments::replaced(&status, posted));
             } else {
                 let address = match status.state {

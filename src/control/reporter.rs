@@ -8,11 +8,11 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::control::addresses::Addresses;
-use crate::control::renderings::Renderings;
 use crate::control::report_lane::ReportLane;
 use crate::engine::transition::Input;
 use crate::error::Result;
 use crate::executor::drive::Driver;
+use crate::executor::renderings::Renderings;
 use crate::forge::StatusWriter;
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::{CommitId, RepositoryName, WriterName};
@@ -27,8 +27,6 @@ const WRITES: usize = 128;
 /// The lanes of all writers.
 pub struct StatusReporter {
     driver: Driver,
-    /// What was said of revisions, for whoever else asks.
-    pub renderings: Arc<Renderings>,
     lanes: RwLock<Vec<Arc<ReportLane>>>,
     addresses: Addresses,
     writes: Arc<Semaphore>,
@@ -44,7 +42,7 @@ impl StatusReporter {
     /// A reporter that knows no writers yet.
     pub fn new(driver: Driver) -> Self {
         let writes = Arc::new(Semaphore::new(WRITES));
-        Self { driver, renderings: Arc::default(), lanes: RwLock::default(), addresses: Addresses::default(), writes }
+        Self { driver, lanes: RwLock::default(), addresses: Addresses::default(), writes }
     }
 
     /// The same; what shows environments leads to where stages answer on a runtime.
@@ -67,8 +65,7 @@ impl StatusReporter {
     ) {
         let lane = |writer: Arc<dyn StatusWriter>| {
             let asked = self.driver.writers.add(repository, writer.name());
-            let (renderings, writes) = (self.renderings.clone(), self.writes.clone());
-            let lane = ReportLane::new(self.driver.clone(), asked, renderings, writer, writes);
+            let lane = ReportLane::new(self.driver.clone(), asked, writer, self.writes.clone());
             Arc::new(lane.with_pulls(of_pulls.as_ref()).with_addresses(self.addresses.clone()))
         };
         self.lanes.write().unwrap_or_else(PoisonError::into_inner).extend(writers.into_iter().map(lane));

@@ -15,6 +15,7 @@ use crate::executor::evaluations;
 use crate::executor::hindrances::Hindrances;
 use crate::executor::pace::Pace;
 use crate::executor::recent::{Recent, stored};
+use crate::executor::renderings::Renderings;
 use crate::executor::selector_index::SelectorIndex;
 use crate::executor::sinks::Subscribers;
 use crate::executor::writer_lanes::WriterLanes;
@@ -50,6 +51,8 @@ pub struct Driver {
     pub writers: Arc<WriterLanes>,
     /// Who is told what happens to sequences.
     pub subscribers: Arc<Subscribers>,
+    /// What is said of revisions.
+    pub renderings: Arc<Renderings>,
     /// What keeps deployment configs from what is wanted of them.
     pub hindrances: Arc<Hindrances>,
     /// Which `Service` objects lead to which pods.
@@ -75,7 +78,7 @@ impl Driver {
     /// A driver over a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let (metrics, touched) = (Arc::new(Metrics::new()), broadcast::channel(ANNOUNCEMENTS).0);
-        let (writers, subscribers, hindrances, selectors, pace) = Default::default();
+        let (writers, subscribers, renderings, hindrances, selectors, pace) = Default::default();
         let (limits, recent, fenced) = (TaskLimits::default(), Some(Arc::default()), CancellationToken::new());
         Self {
             store,
@@ -84,6 +87,7 @@ impl Driver {
             metrics,
             writers,
             subscribers,
+            renderings,
             hindrances,
             selectors,
             pace,
@@ -239,11 +243,13 @@ impl Driver {
             return Ok(true);
         }
         transaction.writes.extend(self.along.as_deref().cloned());
+        let foretold = self.renderings.foretell(&*self.store, &transaction).await?;
         let committed = self.make_durable(transaction).await;
         self.metrics.commit(&committed);
         match committed {
             Ok(()) => {
                 self.count(&touched);
+                self.renderings.keep(foretold);
                 self.writers.wake(&touched.reports);
                 self.subscribers.wake(&touched.asked);
                 // Nobody listening is fine: whoever starts later examines everything first.

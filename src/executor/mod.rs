@@ -1,7 +1,7 @@
 //! Drives runs: tells them facts, commits what they decide, and performs what they ask for.
 //!
 //! [`drive::Driver`] reads what a decision of the engine asks for and commits what it decided, [`outbox`] takes actions
-//! from the outbox and performs them, [`writer_lanes`] knows who writes statuses, [`sinks`] who is told what happens, and [`reconciler`] brings what is there
+//! from the outbox and performs them, [`writer_lanes`] knows who writes statuses, [`renderings`] what they say, [`sinks`] who is told what happens, and [`reconciler`] brings what is there
 //! to what is wanted. [`sync()`](sync::sync) plans a new head and starts what is due, [`admission`] keeps what is under way
 //! bounded, however much a push starts.
 
@@ -23,6 +23,7 @@ pub mod previews;
 pub mod proposals;
 mod recent;
 pub mod reconciler;
+pub mod renderings;
 pub mod selector_index;
 pub mod services;
 pub mod set_aside;

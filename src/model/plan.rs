@@ -368,6 +368,25 @@ impl Plan {
         Self { stages: stages.collect(), ..self.without_stages() }
     }
 
+    /// For each service that it names: what [`about`](Self::about) says.
+    pub fn by_service(&self) -> impl Iterator<Item = (&ServiceName, Self)> {
+        let mut parts: BTreeMap<&ServiceName, Vec<Option<&ServicePlan>>> = BTreeMap::new();
+        for (index, stage) in self.stages.iter().enumerate() {
+            for part in &stage.services {
+                let in_stages = parts.entry(&part.service).or_insert_with(|| vec![None; self.stages.len()]);
+                in_stages[index] = Some(part);
+            }
+        }
+        let outline = self.outline();
+        parts.into_iter().map(move |(service, in_stages)| {
+            let mut plan = outline.clone();
+            for (stage, part) in plan.stages.iter_mut().zip(in_stages) {
+                stage.services.extend(part.cloned());
+            }
+            (service, plan)
+        })
+    }
+
     /// The same without what it says of services.
     pub fn outline(&self) -> Self {
         let stages = self.stages.iter().map(StagePlan::without_services).collect();

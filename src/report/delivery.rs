@@ -62,7 +62,12 @@ pub(super) struct Delivery<'a> {
 }
 
 impl<'a> Delivery<'a> {
-    pub(super) fn of(plan: &'a Plan, again: u32, runs: &'a [Run], left: &'a BTreeMap<StageName, bool>) -> Self {
+    pub(super) fn of(
+        plan: &'a Plan,
+        again: u32,
+        runs: impl IntoIterator<Item = &'a Run>,
+        left: &'a BTreeMap<StageName, bool>,
+    ) -> Self {
         let (sequences, planned, put_right, deployments, configs, others) = Default::default();
         let mut found = Self { plan, again, sequences, planned, put_right, deployments, configs, others, left };
         let mut by_hand: BTreeMap<Place<'a>, Vec<&SequenceRun>> = BTreeMap::new();

@@ -51,7 +51,13 @@ impl ServiceReport {
     /// What follows for `service` from the part of a plan that is about it, how often the plan was made again, the
     /// service's runs on the revision, and the stages in which earlier ones have nothing under way any more, with whether what
     /// is [`awaited`](Self::awaited) passed there.
-    pub fn of(service: &ServiceName, plan: &Plan, again: u32, runs: &[Run], left: &BTreeMap<StageName, bool>) -> Self {
+    pub fn of<'a>(
+        service: &ServiceName,
+        plan: &'a Plan,
+        again: u32,
+        runs: impl IntoIterator<Item = &'a Run>,
+        left: &'a BTreeMap<StageName, bool>,
+    ) -> Self {
         let delivery = Delivery::of(plan, again, runs, left);
         let gone = delivery.stages().into_iter().filter(|stage| plan.stage(stage).is_none()).map(gone_stage);
         let stages = plan.stages.iter().cloned().chain(gone);

@@ -23,10 +23,10 @@ use super::view::{
     ServiceView, WebhookCallView, at_rest, explain,
 };
 use crate::control::commands::Refusal;
-use crate::control::renderings::{Renderings, Told};
 use crate::control::watched::Watched;
 use crate::error::{Class, Failure, Result};
 use crate::executor::hindrances::Hindrances;
+use crate::executor::renderings::{Renderings, Told};
 use crate::executor::selector_index::SelectorIndex;
 use crate::executor::sinks::Subscribers;
 use crate::model::ids::{CommitId, ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};

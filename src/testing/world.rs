@@ -10,6 +10,7 @@ use tokio::sync::broadcast;
 use crate::control::reporter;
 use crate::engine::transition::Touched;
 use crate::error::{Failure, Result};
+use crate::executor::renderings::Renderings;
 use crate::executor::sync;
 use crate::executor::work_queue::WorkQueue;
 use crate::manifest::digest;
@@ -174,6 +175,23 @@ impl World {
             }
         }
         Ok(untrue)
+    }
+
+    /// What is said of pushes by what is kept of them, where what is read says otherwise.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn missaid(&self) -> Result<Vec<String>> {
+        let (repository, store) = (RepositoryName::new(REPOSITORY), &*self.driver.store);
+        let mut wrong = Vec::new();
+        for push in 1..=self.pushed() {
+            let kept = self.driver.renderings.told(store, &repository, &commit(push)).await?;
+            let read = Renderings::default().told(store, &repository, &commit(push)).await?;
+            if format!("{kept:?}") != format!("{read:?}") {
+                wrong.push(format!("{kept:?} instead of {read:?}"));
+            }
+        }
+        Ok(wrong)
     }
 
     /// Whether a status is about a deployment that a later commit has attempted again, under the same name.

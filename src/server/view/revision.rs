@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time;
-use crate::control::renderings::Told;
+use crate::executor::renderings::Told;
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::CommitId;
 use crate::model::state::{RevisionResult, RevisionState};

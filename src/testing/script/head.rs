@@ -16,6 +16,7 @@ impl Play<'_> {
             }
             verb => self.world.sync_again(&self.pushed, verb == "allow-prune").await?,
         };
+        self.remembers_what_is_stored().await?; // what is kept from the first moment on, too
         match result {
             RevisionResult::Planned(plan) => self.tell_all(show::plan(&plan)),
             RevisionResult::Refused { reason } => self.tell(&format!("  refused: {reason}")),

@@ -125,7 +125,8 @@ pub async fn play(story: &str, folder: &Path) -> Result<String> {
 
 impl Play<'_> {
     async fn remembers_what_is_stored(&self) -> Result<()> {
-        let wrong = self.world.driver.misremembered().await?;
+        let mut wrong = self.world.driver.misremembered().await?;
+        wrong.extend(self.world.missaid().await?);
         if wrong.is_empty() {
             return Ok(());
         }

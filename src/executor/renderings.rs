@@ -20,7 +20,10 @@ use crate::report::ledger::Rendering;
 use crate::report::rest::{self, Around, Open, Wait};
 use crate::report::service_report::ServiceReport;
 use crate::report::status::{self, Facts};
-use crate::store::{KnownServices, ReadStore, RevisionFacts, RunsMark, SERVICES_AT_ONCE, ServiceFacts};
+use crate::store::{
+    KnownServices, Listing, ReadStore, RevisionFacts, RunFilter, RunsMark, SERVICES_AT_ONCE, ServiceFacts, Transaction,
+    Write,
+};
 
 /// How many revisions are kept: those that somebody asks for while they are delivered, and those that bring what they declare.
 const KEPT: usize = 16;
@@ -34,11 +37,13 @@ static NOTHING: BTreeSet<String> = BTreeSet::new();
 type Own = (Vec<CommitStatus>, Vec<Open>, BTreeSet<(StageName, ServiceName)>);
 /// Which revision.
 type Key = (RepositoryName, CommitId);
+/// What is kept, in the order in which it was asked for last.
+type InOrder = VecDeque<(Key, Arc<Mutex<Kept>>)>;
 
 /// What was said of revisions.
 #[derive(Debug, Default)]
 pub struct Renderings {
-    kept: std::sync::Mutex<VecDeque<(Key, Arc<Mutex<Kept>>)>>,
+    kept: std::sync::Mutex<InOrder>,
 }
 
 /// What people hear of a revision.
@@ -54,11 +59,14 @@ pub struct Told {
 
 /// What was said of the services of one revision.
 #[derive(Debug, Default)]
-struct Kept {
+pub(super) struct Kept {
     reports: BTreeMap<ServiceName, ServiceReport>,
     /// Where the revision's runs stood when the reports were made.
     mark: Option<RunsMark>,
 }
+
+/// What will be kept of a revision.
+pub(super) type Foretold = (Key, Kept);
 
 /// A revision as it is now, and what is said of its services.
 struct Current {
@@ -176,32 +184,67 @@ impl Renderings {
         let key = (repository.clone(), commit.clone());
         let mut kept = self.of(&key).lock_owned().await;
         let Some(mut facts) = store.revision_facts(repository, commit, kept.known()).await? else {
-            self.forget(&key);
+            self.forget(OwnedMutexGuard::mutex(&kept));
             return Ok(None);
         };
         kept.bring_up_to_date(store, &mut facts).await?;
         Ok(Some(Current { facts, kept }))
     }
 
-    /// What is kept of a revision; what was asked for longest ago makes room.
+    /// What will be said of a revision once a transaction is committed that tells of it for the first time: all that it
+    /// follows from is at hand now, and would have to be read then.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub(super) async fn foretell(&self, store: &dyn ReadStore, transaction: &Transaction) -> Result<Option<Foretold>> {
+        let Some((revision, plan)) = transaction.writes.iter().find_map(first_judged) else { return Ok(None) };
+        let (repository, commit) = (revision.repository.clone(), revision.commit.clone());
+        let of_it = RunFilter {
+            repository: Some(repository.clone()),
+            commit: Some(commit.clone()),
+            limit: 1,
+            ..RunFilter::default()
+        };
+        let is_older = |listed: Listing<_>| !listed.found.is_empty() || !listed.damaged.is_empty();
+        if is_older(store.runs(&of_it).await?) {
+            return Ok(None); // it was forgotten, but not all of its runs
+        }
+        Ok(Some(((repository, commit), foretold(revision, plan, &transaction.writes))))
+    }
+
+    /// That came true.
+    pub(super) fn keep(&self, foretold: Option<Foretold>) {
+        if let Some((key, kept)) = foretold {
+            let mut all = self.all();
+            all.retain(|(of, _)| *of != key);
+            enter(&mut all, key, Arc::new(Mutex::new(kept)));
+        }
+    }
+
+    /// What is kept of a revision.
     fn of(&self, key: &Key) -> Arc<Mutex<Kept>> {
         let mut all = self.all();
         let known = all.iter().position(|(of, _)| of == key).and_then(|index| all.remove(index));
         let kept = known.map_or_else(Arc::default, |(_, kept)| kept);
-        all.push_back((key.clone(), kept.clone()));
-        while all.len() > KEPT {
-            all.pop_front();
-        }
+        enter(&mut all, key.clone(), kept.clone());
         kept
     }
 
     /// Of what is not there, nothing is kept.
-    fn forget(&self, key: &Key) {
-        self.all().retain(|(of, _)| of != key);
+    fn forget(&self, kept: &Arc<Mutex<Kept>>) {
+        self.all().retain(|(_, other)| !Arc::ptr_eq(kept, other));
     }
 
-    fn all(&self) -> MutexGuard<'_, VecDeque<(Key, Arc<Mutex<Kept>>)>> {
+    fn all(&self) -> MutexGuard<'_, InOrder> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was asked for longest ago makes room.
+fn enter(all: &mut InOrder, key: Key, kept: Arc<Mutex<Kept>>) {
+    all.push_back((key, kept));
+    while all.len() > KEPT {
+        all.pop_front();
     }
 }
 
@@ -263,6 +306,39 @@ impl Kept {
         self.mark = Some(facts.moved.mark.clone());
         Ok(())
     }
+}
+
+/// A revision that is planned for the first time.
+fn first_judged(write: &Write) -> Option<(&RevisionState, &Plan)> {
+    match write {
+        Write::Revision(revision) if revision.again == 0 => Some((revision, revision.plan()?)),
+        _ => None,
+    }
+}
+
+/// What is to be said of a revision of which nothing was known, once these are committed.
+fn foretold(revision: &RevisionState, plan: &Plan, writes: &[Write]) -> Kept {
+    let of = (&revision.repository, &revision.commit);
+    let (mut runs, mut moved) = (BTreeMap::<ServiceName, Vec<&Run>>::new(), 0);
+    for write in writes.iter().rev() {
+        if let Write::Run(run) = write
+            && run.value.revision() == of
+        {
+            runs.entry(run.value.service().service).or_default().push(&run.value);
+            moved += 1;
+        }
+    }
+    let mut reports = BTreeMap::new();
+    for (service, part) in plan.by_service() {
+        let runs = runs.remove(service).unwrap_or_default();
+        reports.insert(service.clone(), ServiceReport::of(service, &part, revision.again, runs, &BTreeMap::new()));
+    }
+    let outline = plan.outline();
+    for (service, runs) in runs {
+        let report = ServiceReport::of(&service, &outline, revision.again, runs, &BTreeMap::new());
+        reports.insert(service, report);
+    }
+    Kept { reports, mark: Some(RunsMark::new(revision, moved, 0)) }
 }
 
 /// The plan of a revision that has none, or none any more, such as one to which a branch was put back by force: what was begun
