@@ -12,10 +12,11 @@ use crate::manifest::digest;
 use crate::model::commit_status::CommitStatus;
 use crate::model::hold::{HoldKind, ProjectHolds};
 use crate::model::ids::{CommitId, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
-use crate::model::plan::{Plan, StagePlan};
+use crate::model::plan::{Plan, PlanSummary, StagePlan};
 use crate::model::project::{Procedures, StatusDetail};
 use crate::model::run::Run;
-use crate::model::state::{ConfigState, RepositoryState, RevisionState};
+use crate::model::state::{ConfigState, RevisionState};
+use crate::plan::summary::{summary, whole};
 use crate::report::ledger::Rendering;
 use crate::report::rest::{self, Around, Open, Wait};
 use crate::report::service_report::ServiceReport;
@@ -30,11 +31,6 @@ const KEPT: usize = 16;
 /// How many reads of [`SERVICES_AT_ONCE`] go on side by side, each on a thread of the store's.
 const SIDE_BY_SIDE: usize = 2;
 
-/// For whoever knows no contexts.
-static NOTHING: BTreeSet<String> = BTreeSet::new();
-
-/// What is said on a revision, what of it is open, and which of what others bring was delivered on it, by stage.
-type Own = (Vec<CommitStatus>, Vec<Open>, BTreeSet<(StageName, ServiceName)>);
 /// Which revision.
 type Key = (RepositoryName, CommitId);
 /// What is kept, in the order in which it was asked for last.
@@ -61,18 +57,14 @@ pub struct Told {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     reports: BTreeMap<ServiceName, ServiceReport>,
+    /// What the revision's plan comes to.
+    summary: PlanSummary,
     /// Where the revision's runs stood when the reports were made.
     mark: Option<RunsMark>,
 }
 
 /// What will be kept of a revision.
 pub(super) type Foretold = (Key, Kept);
-
-/// A revision as it is now, and what is said of its services.
-struct Current {
-    facts: RevisionFacts,
-    kept: OwnedMutexGuard<Kept>,
-}
 
 impl Renderings {
     /// The statuses of a revision as they are now, for whoever knows some contexts.
@@ -86,9 +78,11 @@ impl Renderings {
         commit: &CommitId,
         known: &BTreeSet<String>,
     ) -> Result<Rendering> {
-        let Some(current) = self.current(store, repository, commit).await? else { return Ok(Rendering::default()) };
-        let (number, down) = (1 + current.facts.event, current.is_down());
-        Ok(Rendering { number, statuses: status::render(&current.facts(down, known)) })
+        let Some((facts, kept)) = self.current(store, repository, commit).await? else {
+            return Ok(Rendering::default());
+        };
+        let statuses = status::render(&Facts { known, ..kept.facts(&facts, is_down(&facts)) });
+        Ok(Rendering { number: 1 + facts.event, statuses })
     }
 
     /// Whether a stage has, of some service, what was delivered to it on a revision.
@@ -102,7 +96,7 @@ impl Renderings {
         commit: &CommitId,
         stage: &StageName,
     ) -> Result<bool> {
-        let Some(Current { facts, kept }) = self.current(store, repository, commit).await? else { return Ok(false) };
+        let Some((facts, kept)) = self.current(store, repository, commit).await? else { return Ok(false) };
         let Some(plan) = facts.revision.plan() else { return Ok(false) };
         for (report, run) in kept.reports.values().filter_map(|report| Some((report, report.run_in(stage)?))) {
             let service =
@@ -131,39 +125,45 @@ impl Renderings {
         repository: &RepositoryName,
         commit: &CommitId,
     ) -> Result<Option<(RevisionState, Told)>> {
-        let Some(current) = self.current(store, repository, commit).await? else { return Ok(None) };
-        let down = current.is_down();
-        let (mut statuses, mut open, delivered) = current.own();
-        let Current { facts: RevisionFacts { revision, repository, holds, .. }, .. } = current;
+        let Some((facts, kept)) = self.current(store, repository, commit).await? else { return Ok(None) };
+        let RevisionFacts { revision, repository, .. } = &facts;
+        let project = || revision.plan().map_or_else(|| ProjectName::new(""), |plan| plan.project.clone());
+        let holds = facts.holds.clone().unwrap_or_else(|| ProjectHolds::none(project()));
+        let configs = held_configs(store, &holds).await?;
+        let around = Around { revision, repository: repository.as_ref(), holds: &holds, configs: &configs };
+        let own = kept.facts(&facts, is_down(&facts));
+        let (mut statuses, mut open) = (status::render(&own), rest::open(&around, &own, |_, _| true));
+        let delivered = revision.plan().map(|plan| kept.delivered(plan)).unwrap_or_default();
+        drop(kept); // nobody has two of them, so that nobody waits for the other
         if let Some(plan) = revision.plan() {
             for carrier in plan.carriers(&plan.stages) {
                 let carried = |stage: &StagePlan, service: &ServiceName| {
                     stage.carried.get(service) == Some(carrier)
                         && !delivered.contains(&(stage.stage.clone(), service.clone()))
                 };
-                let (more, open_there) = self.carried(store, plan, carrier, down, carried).await?;
+                let (more, open_there) = self.carried(store, &around, plan, carrier, carried).await?;
                 statuses.extend(more);
-                open.extend(open_there);
+                open = open.zip(open_there).map(|(open, there)| [open, there].concat());
             }
         }
-        let waits = waits(store, &revision, repository.as_ref(), holds, &open).await?;
+        let waits = open.and_then(|open| rest::waits(&around, &open));
         let told = Told { statuses, goes_on: waits.is_none(), waits: waits.unwrap_or_default() };
-        Ok(Some((revision, told)))
+        Ok(Some((facts.revision, told)))
     }
 
-    /// What is said of what an earlier revision brings to the stages of a plan, and what of it is open.
+    /// What is said of what an earlier revision brings to the stages of a plan, and what of it is open, unless that goes on.
     async fn carried(
         &self,
         store: &dyn ReadStore,
+        around: &Around<'_>,
         plan: &Plan,
         carrier: &CommitId,
-        down: bool,
         is_carried: impl Fn(&StagePlan, &ServiceName) -> bool,
-    ) -> Result<(Vec<CommitStatus>, Vec<Open>)> {
-        let Some(current) = self.current(store, &plan.repository, carrier).await? else {
-            return Ok(Default::default());
+    ) -> Result<(Vec<CommitStatus>, Option<Vec<Open>>)> {
+        let Some((facts, kept)) = self.current(store, &plan.repository, carrier).await? else {
+            return Ok((Vec::new(), Some(Vec::new())));
         };
-        let facts = current.facts(down, &NOTHING);
+        let facts = kept.facts(&facts, is_down(&facts));
         let in_stage = |stage: &StagePlan| {
             let services = stage.carried.keys().filter(|service| is_carried(stage, service));
             status::in_stage(&facts, &stage.stage, &services.collect())
@@ -171,16 +171,16 @@ impl Renderings {
         let is_open = |stage: &StageName, service: &ServiceName| {
             plan.stage(stage).is_some_and(|stage| is_carried(stage, service))
         };
-        Ok((plan.stages.iter().filter_map(in_stage).collect(), rest::open(&facts, is_open)))
+        Ok((plan.stages.iter().filter_map(in_stage).collect(), rest::open(around, &facts, is_open)))
     }
 
-    /// A revision as it is now; nothing, if there is none.
+    /// A revision as it is now, and what is kept of it, brought up to date; nothing, if there is none.
     async fn current(
         &self,
         store: &dyn ReadStore,
         repository: &RepositoryName,
         commit: &CommitId,
-    ) -> Result<Option<Current>> {
+    ) -> Result<Option<(RevisionFacts, OwnedMutexGuard<Kept>)>> {
         let key = (repository.clone(), commit.clone());
         let mut kept = self.of(&key).lock_owned().await;
         let Some(mut facts) = store.revision_facts(repository, commit, kept.known()).await? else {
@@ -188,7 +188,7 @@ impl Renderings {
             return Ok(None);
         };
         kept.bring_up_to_date(store, &mut facts).await?;
-        Ok(Some(Current { facts, kept }))
+        Ok(Some((facts, kept)))
     }
 
     /// What will be said of a revision once a transaction is committed that tells of it for the first time: all that it
@@ -248,27 +248,19 @@ fn enter(all: &mut InOrder, key: Key, kept: Arc<Mutex<Kept>>) {
     }
 }
 
-impl Current {
-    /// Whether its repository was taken down.
-    fn is_down(&self) -> bool {
-        self.facts.repository.as_ref().is_some_and(|state| state.down)
-    }
-
-    /// What its statuses follow from, for whoever knows some contexts.
-    fn facts<'a>(&'a self, down: bool, known: &'a BTreeSet<String>) -> Facts<'a> {
-        let RevisionFacts { revision, newer, .. } = &self.facts;
-        Facts { revision, services: &self.kept.reports, newer: newer.as_ref(), down, known }
-    }
-
-    /// What is said on it, what of it is open, and which of what others bring was delivered on it.
-    fn own(&self) -> Own {
-        let facts = self.facts(self.is_down(), &NOTHING);
-        let delivered = self.facts.revision.plan().map(|plan| self.kept.delivered(plan)).unwrap_or_default();
-        (status::render(&facts), rest::open(&facts, |_, _| true), delivered)
-    }
+/// Whether a revision's repository was taken down.
+fn is_down(facts: &RevisionFacts) -> bool {
+    facts.repository.as_ref().is_some_and(|state| state.down)
 }
 
 impl Kept {
+    /// What the statuses of a revision follow from, for whoever knows no contexts.
+    fn facts<'a>(&'a self, of: &'a RevisionFacts, down: bool) -> Facts<'a> {
+        static NOTHING: BTreeSet<String> = BTreeSet::new();
+        let (revision, newer) = (&of.revision, of.newer.as_ref());
+        Facts { revision, summary: &self.summary, services: &self.reports, newer, down, known: &NOTHING }
+    }
+
     /// Of what others bring to the stages of a plan, what was delivered on the revision itself.
     fn delivered(&self, plan: &Plan) -> BTreeSet<(StageName, ServiceName)> {
         let carried = plan.stages.iter().flat_map(|stage| stage.carried.keys().map(|service| (&stage.stage, service)));
@@ -280,7 +272,7 @@ impl Kept {
 
     /// What need not be read again. What is awaited of earlier revisions moves without a run on this one.
     fn known(&self) -> KnownServices {
-        let waiting = self.reports.values().filter(|report| !report.awaited().is_empty());
+        let waiting = self.reports.values().filter(|report| report.awaits());
         KnownServices { mark: self.mark.clone(), again: waiting.map(|report| report.service.clone()).collect() }
     }
 
@@ -290,21 +282,34 @@ impl Kept {
         if facts.moved.are_all {
             self.reports.clear();
         }
-        let revision = &facts.revision;
+        let (revision, are_all) = (&facts.revision, facts.moved.are_all);
         let none = revision.plan().is_none().then(|| nothing(revision));
         let Some(plan) = revision.plan().or(none.as_ref()) else { return Ok(()) };
-        for facts in std::mem::take(&mut facts.services) {
-            self.reports.insert(facts.service.clone(), report(store, revision, plan, facts).await?);
-        }
-        let rest = facts.moved.services.iter().skip(SERVICES_AT_ONCE).cloned().collect::<Vec<_>>();
+        let mut parts = Vec::new();
+        let first = reports(store, revision, plan, std::mem::take(&mut facts.services), are_all).await?;
+        self.take_up(first, &mut parts);
+        let rest: Vec<ServiceName> = facts.moved.services.iter().skip(SERVICES_AT_ONCE).cloned().collect();
         let rest: Vec<Vec<ServiceName>> = rest.chunks(SERVICES_AT_ONCE).map(<[_]>::to_vec).collect();
-        let read = stream::iter(rest).map(|some| reports(store, revision, plan, some));
-        let mut read = pin!(read.buffer_unordered(SIDE_BY_SIDE));
+        let read = async |some: Vec<ServiceName>| {
+            let facts = store.service_facts(&revision.repository, &revision.commit, &plan.id, &some).await?;
+            reports(store, revision, plan, facts, are_all).await
+        };
+        let mut read = pin!(stream::iter(rest).map(read).buffer_unordered(SIDE_BY_SIDE));
         while let Some(reports) = read.try_next().await? {
-            self.reports.extend(reports);
+            self.take_up(reports, &mut parts);
+        }
+        if are_all {
+            self.summary = whole(plan, parts.iter());
         }
         self.mark = Some(facts.moved.mark.clone());
         Ok(())
+    }
+
+    fn take_up(&mut self, reports: Vec<(Option<PlanSummary>, ServiceReport)>, parts: &mut Vec<PlanSummary>) {
+        for (part, report) in reports {
+            parts.extend(part);
+            self.reports.insert(report.service.clone(), report);
+        }
     }
 }
 
@@ -338,7 +343,7 @@ fn foretold(revision: &RevisionState, plan: &Plan, writes: &[Write]) -> Kept {
         let report = ServiceReport::of(&service, &outline, revision.again, runs, &BTreeMap::new());
         reports.insert(service, report);
     }
-    Kept { reports, mark: Some(RunsMark::new(revision, moved, 0)) }
+    Kept { reports, summary: summary(plan), mark: Some(RunsMark::new(revision, moved, 0)) }
 }
 
 /// The plan of a revision that has none, or none any more, such as one to which a branch was put back by force: what was begun
@@ -357,20 +362,6 @@ fn nothing(revision: &RevisionState) -> Plan {
     }
 }
 
-/// What a revision waits for, if nothing more happens to it by itself.
-async fn waits(
-    store: &dyn ReadStore,
-    revision: &RevisionState,
-    repository: Option<&RepositoryState>,
-    holds: Option<ProjectHolds>,
-    open: &[Open],
-) -> Result<Option<Vec<Wait>>> {
-    let project = || revision.plan().map_or_else(|| ProjectName::new(""), |plan| plan.project.clone());
-    let holds = holds.unwrap_or_else(|| ProjectHolds::none(project()));
-    let configs = held_configs(store, &holds).await?;
-    Ok(rest::waits(&Around { revision, repository, holds: &holds, configs: &configs }, open))
-}
-
 /// The deployment configs that rollbacks hold.
 async fn held_configs(store: &dyn ReadStore, holds: &ProjectHolds) -> Result<Vec<ConfigState>> {
     let rollbacks = holds.holds.iter().filter(|hold| hold.kind == HoldKind::Rollback);
@@ -382,16 +373,18 @@ async fn held_configs(store: &dyn ReadStore, holds: &ProjectHolds) -> Result<Vec
     Ok(found)
 }
 
-/// What is said of some services.
+/// What is said of some services, with what their parts of the plan come to where all are read.
 async fn reports(
     store: &dyn ReadStore,
     revision: &RevisionState,
     plan: &Plan,
-    some: Vec<ServiceName>,
-) -> Result<Vec<(ServiceName, ServiceReport)>> {
+    some: Vec<ServiceFacts>,
+    are_all: bool,
+) -> Result<Vec<(Option<PlanSummary>, ServiceReport)>> {
     let mut reports = Vec::with_capacity(some.len());
-    for facts in store.service_facts(&plan.repository, &plan.commit, &plan.id, &some).await? {
-        reports.push((facts.service.clone(), report(store, revision, plan, facts).await?));
+    for facts in some {
+        let part = facts.plan.as_ref().filter(|_| are_all).map(summary);
+        reports.push((part, report(store, revision, plan, facts).await?));
     }
     Ok(reports)
 }
@@ -448,3 +441,6 @@ async fn handed_on(store: &dyn ReadStore, runs: &[Run]) -> Result<Vec<Run>> {
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use crate::model::hold::{Hold, HoldKind, ProjectHolds};
 use crate::model::ids::{ConfigKey, RepositoryName, ServiceName, StageName};
 use crate::model::state::{ConfigState, RepositoryState, RevisionState};
 use crate::report::line::Next;
+use crate::report::service_report::ServiceReport;
 use crate::report::status::Facts;
 
 /// What a revision is delivered among.
@@ -90,29 +91,34 @@ fn brings_back(repository: &RepositoryName) -> String {
     format!("`launchway sync {repository} --up` brings it back")
 }
 
-/// What is open on a revision, of some services in some stages.
-pub fn open(facts: &Facts<'_>, of: impl Fn(&StageName, &ServiceName) -> bool) -> Vec<Open> {
+/// What is open on a revision, of some services in some stages; nothing, as long as something of that goes on by itself: then
+/// nobody has to know the rest.
+pub fn open(
+    around: &Around<'_>,
+    facts: &Facts<'_>,
+    of: impl Fn(&StageName, &ServiceName) -> bool,
+) -> Option<Vec<Open>> {
     let mut found = Vec::new();
-    for service in facts.services.values() {
-        for report in service.stages.iter().filter(|report| of(&report.stage, &service.service)) {
-            let line = facts.line(report);
+    for ServiceReport { service, stages } in facts.services.values() {
+        for report in stages.iter().filter(|report| of(&report.stage, service)) {
+            let (line, stage) = (facts.line(report), &report.stage);
             let line = line.iter().map(|line| (&line.next, line.description.as_str()));
-            let all =
-                line.chain(report.others.iter().map(|next| (next, ""))).filter(|(next, _)| **next != Next::Nothing);
-            found.extend(all.map(|(next, description)| Open {
-                stage: report.stage.clone(),
-                service: service.service.clone(),
-                next: next.clone(),
-                description: description.to_owned(),
-            }));
+            let all = line.chain(report.others.iter().map(|next| (next, "")));
+            for (next, description) in all.filter(|(next, _)| !matches!(next, Next::Nothing)) {
+                if around.goes_on(stage, service, next) {
+                    return None;
+                }
+                let (stage, service) = (stage.clone(), service.clone());
+                found.push(Open { stage, service, next: next.clone(), description: description.to_owned() });
+            }
         }
     }
-    found
+    Some(found)
 }
 
-/// What a revision waits for, if nothing more happens to it by itself; nothing, as long as something does.
+/// What a revision waits for, nothing of which goes on by itself of what is open; nothing, if the revision itself does.
 pub fn waits(around: &Around<'_>, open: &[Open]) -> Option<Vec<Wait>> {
-    if around.is_judged_anew() || open.iter().any(|open| around.goes_on(open)) {
+    if around.is_judged_anew() {
         return None;
     }
     let mut waits: BTreeSet<Wait> = open.iter().filter_map(|open| around.awaited(open)).collect();
@@ -137,15 +143,15 @@ impl Around<'_> {
         self.is_head() && self.repository.is_some_and(due)
     }
 
-    fn goes_on(&self, open: &Open) -> bool {
-        match &open.next {
+    fn goes_on(&self, stage: &StageName, service: &ServiceName, next: &Next) -> bool {
+        match next {
             Next::GoesOn => true,
-            Next::Turn(context, others) => self.hold(open, context.as_ref(), others).is_none(),
+            Next::Turn(context, others) => self.hold(stage, service, context.as_ref(), others).is_none(),
             Next::Start => self.down().is_none(),
             // What was let go is about to be planned anew.
             Next::Paused(target) => {
                 let name = target.split_once('/').map_or(&**target, |(_, name)| name);
-                let (project, stage) = (self.holds.project.clone(), open.stage.clone());
+                let (project, stage) = (self.holds.project.clone(), stage.clone());
                 self.holds.has_lifted(&ConfigKey { project, stage, name: name.to_owned() })
             }
             Next::Nothing
@@ -165,7 +171,7 @@ impl Around<'_> {
         let Open { stage, service, next, description } = open;
         let place = format!("{stage}/{service}: {description}");
         match next {
-            Next::Turn(context, others) => self.hold(open, context.as_ref(), others).map(held_by),
+            Next::Turn(context, others) => self.hold(stage, service, context.as_ref(), others).map(held_by),
             Next::Paused(target) => {
                 let hint = format!("`launchway release {target} -s {stage}` lets it go on, as does a push without it");
                 Some(Wait { kind: WaitKind::Paused, message: place, hint })
@@ -200,14 +206,17 @@ impl Around<'_> {
         }
     }
 
-    fn hold(&self, open: &Open, context: Option<&String>, others: &BTreeSet<ServiceName>) -> Option<&Hold> {
+    fn hold(
+        &self,
+        stage: &StageName,
+        service: &ServiceName,
+        context: Option<&String>,
+        others: &BTreeSet<ServiceName>,
+    ) -> Option<&Hold> {
         let covers = |hold: &Hold, service: &ServiceName| {
-            hold.scope.covers_context(context, &self.holds.project, &open.stage, service)
+            hold.scope.covers_context(context, &self.holds.project, stage, service)
         };
-        self.holds
-            .holds
-            .iter()
-            .find(|hold| iter::once(&open.service).chain(others).any(|service| covers(hold, service)))
+        self.holds.holds.iter().find(|hold| iter::once(service).chain(others).any(|service| covers(hold, service)))
     }
 
     fn down(&self) -> Option<Wait> {

@@ -258,8 +258,7 @@ pub(super) fn unchanged(attempt: u32, carriers: &BTreeSet<&CommitId>) -> Line {
 }
 
 /// A stage, from its services; nothing, if there are none. Any attempt at any of them may reopen it.
-pub(super) fn stage_line(attempt: u32, services: &[(&str, &Line)]) -> Option<Line> {
-    let only = |state: StatusState| services.iter().filter(move |(_, line)| line.state == state);
+pub(super) fn stage_line<'a>(attempt: u32, services: impl Iterator<Item = (&'a str, &'a Line)>) -> Option<Line> {
     // While anything is under way the stage is, so that its outcome is written once.
     let order = [
         StatusState::Running,
@@ -271,27 +270,48 @@ pub(super) fn stage_line(attempt: u32, services: &[(&str, &Line)]) -> Option<Lin
         StatusState::Skipped,
         StatusState::Unchanged,
     ];
-    let state = order.into_iter().find(|state| only(*state).next().is_some())?;
-    let description = match only(state).take(2).collect::<Vec<_>>().as_slice() {
-        [(name, line)] => format!("{name}: {}", line.description),
-        _ => tally(services),
+    let tally = tally(services);
+    let first = order.into_iter().find_map(|state| tally.iter().find(|counted| counted.state == state))?;
+    let description = match first.count {
+        1 => format!("{}: {}", first.named.join(""), first.description),
+        _ => tally.iter().map(Counted::told).collect::<Vec<_>>().join("; "),
     };
-    Some(Line { state, description, run: None, attempt, next: Next::Nothing, details: None })
+    Some(Line { state: first.state, description, run: None, attempt, next: Next::Nothing, details: None })
 }
 
-/// `2 success (api, web), 1 failure (db)`.
-fn tally(services: &[(&str, &Line)]) -> String {
-    let mut by_state: Vec<(StatusState, Vec<&str>)> = Vec::new();
-    for (name, line) in services {
-        match by_state.iter_mut().find(|(state, _)| *state == line.state) {
-            Some((_, names)) => names.push(name),
-            None => by_state.push((line.state, vec![name])),
+/// The services in one state.
+struct Counted<'a> {
+    state: StatusState,
+    count: usize,
+    /// The first of them.
+    named: Vec<&'a str>,
+    /// What is said of the very first.
+    description: &'a str,
+}
+
+impl Counted<'_> {
+    /// `2 success (api, web)`.
+    fn told(&self) -> String {
+        let more = self.count - self.named.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{} {} ({}{more})", self.count, self.state, self.named.join(", "))
+    }
+}
+
+/// In the order in which the states are met.
+fn tally<'a>(services: impl Iterator<Item = (&'a str, &'a Line)>) -> Vec<Counted<'a>> {
+    let mut tally: Vec<Counted<'_>> = Vec::new();
+    for (name, Line { state, description, .. }) in services {
+        let known = tally.iter().position(|counted| counted.state == *state);
+        let index = known.unwrap_or_else(|| {
+            tally.push(Counted { state: *state, count: 0, named: Vec::new(), description });
+            tally.len() - 1
+        });
+        let counted = &mut tally[index];
+        counted.count += 1;
+        if counted.named.len() < NAMED {
+            counted.named.push(name);
         }
     }
-    let told = by_state.iter().map(|(state, names)| {
-        let more = names.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("{} {state} ({}{more})", names.len(), names[..names.len().min(NAMED)].join(", "))
-    });
-    told.collect::<Vec<_>>().join("; ")
+    tally
 }

@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::ids::{Destination, Namespace, RunId, ServiceName, StageName};
-use crate::model::plan::{PassedContent, Plan, PlanSummary, StagePlan, StageStart};
+use crate::model::plan::{PassedContent, Plan, StagePlan, StageStart};
 use crate::model::run::{Run, SequenceRun};
-use crate::plan::summary::summary;
 use crate::report::delivery::Delivery;
 use crate::report::line::{Line, Next};
 use crate::report::{service, step};
@@ -17,8 +16,6 @@ use crate::report::{service, step};
 pub struct ServiceReport {
     /// The service.
     pub service: ServiceName,
-    /// What the plan says of it, in a few numbers.
-    pub(super) summary: PlanSummary,
     /// In the order of the plan's stages, and then those in which it had a run before the plan was made again.
     pub(super) stages: Box<[StageReport]>,
 }
@@ -28,7 +25,7 @@ pub struct ServiceReport {
 pub(super) struct StageReport {
     pub(super) stage: StageName,
     /// Nothing, if the plan changes nothing of it here and it had no run.
-    pub(super) line: Option<Line>,
+    pub(super) line: Option<Box<Line>>,
     /// Its hooks and tasks that have begun, those of sequences that deliver nothing among them.
     pub(super) steps: Box<[(String, Line)]>,
     /// What those say that an earlier attempt had begun, and the last one has not.
@@ -62,7 +59,12 @@ impl ServiceReport {
         let gone = delivery.stages().into_iter().filter(|stage| plan.stage(stage).is_none()).map(gone_stage);
         let stages = plan.stages.iter().cloned().chain(gone);
         let stages = stages.map(|stage| stage_report(&delivery, &stage, service)).collect();
-        Self { service: service.clone(), summary: summary(plan), stages }
+        Self { service: service.clone(), stages }
+    }
+
+    /// Whether a stage of it waits for what nothing on this revision is going to bring.
+    pub fn awaits(&self) -> bool {
+        self.stages.iter().any(|stage| stage.awaited.is_some())
     }
 
     /// What its stages wait for that nothing on this revision is going to bring: an earlier one may have, or have not.
@@ -113,7 +115,7 @@ fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) 
     });
     StageReport {
         stage: stage.stage.clone(),
-        line: line.map(|line| Line { attempt, ..line }),
+        line: line.map(|line| Box::new(Line { attempt, ..line })),
         steps: steps.into(),
         unreached: run.map(|run| step::not_reached(run, attempt)),
         unreached_of_others: delivery.others(&stage.stage, name).map(unreached_of_other).collect(),

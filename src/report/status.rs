@@ -7,9 +7,9 @@ use std::iter;
 
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::{CommitId, ServiceName, StageName};
+use crate::model::plan::PlanSummary;
 use crate::model::project::StatusDetail;
 use crate::model::state::{RevisionResult, RevisionState};
-use crate::plan::summary::whole;
 use crate::report::line::{Line, Next};
 use crate::report::service_report::{ServiceReport, StageReport};
 use crate::report::{plan_line, rest, service};
@@ -24,6 +24,8 @@ pub const PLAN: &str = "launchway/plan";
 pub struct Facts<'a> {
     /// The revision; what its plan says of services need not be there.
     pub revision: &'a RevisionState,
+    /// What its plan comes to.
+    pub summary: &'a PlanSummary,
     /// What is said of each service that its plan names or that had a run on it, by name.
     pub services: &'a BTreeMap<ServiceName, ServiceReport>,
     /// The first revision after it that has a plan: what has not started by then never will.
@@ -47,17 +49,14 @@ pub(super) fn stage_of(context: &str) -> Option<StageName> {
 
 /// All statuses of a revision.
 pub fn render(facts: &Facts<'_>) -> Vec<CommitStatus> {
-    let Facts { revision, services, known, .. } = *facts;
+    let Facts { revision, known, .. } = *facts;
     // Of one that has no plan any more, what is known goes on being told.
     let untold = Choice { known, statuses: StatusDetail::Stages, are_few: false };
     let (line, choice) = match &revision.result {
         RevisionResult::Planned(plan) => {
-            let summary = match &revision.summary {
-                Some(summary) => summary.clone(),
-                None => whole(plan, services.values().map(|report| &report.summary)),
-            };
+            let summary = revision.summary.as_ref().unwrap_or(facts.summary);
             let choice = Choice { known, statuses: plan.statuses, are_few: summary.details <= DETAILS };
-            (plan_line::planned(revision, plan, &summary), choice)
+            (plan_line::planned(revision, plan, summary), choice)
         }
         RevisionResult::Broken { problems } => (plan_line::broken(revision, problems), untold),
         RevisionResult::Refused { reason } => (plan_line::refused(revision, reason), untold),
@@ -84,14 +83,13 @@ pub fn in_stage(facts: &Facts<'_>, stage: &StageName, services: &BTreeSet<&Servi
 }
 
 fn stage_line(attempt: u32, said: &[Said<'_>]) -> Option<Line> {
-    let lines: Vec<(&str, &Line)> = said.iter().map(|said| (said.name, &*said.line)).collect();
-    service::stage_line(attempt, &lines)
+    service::stage_line(attempt, said.iter().map(|said| (said.name, &**said.line)))
 }
 
 /// A service in a stage, and what is said of it there.
 struct Said<'a> {
     name: &'a str,
-    line: Cow<'a, Line>,
+    line: Cow<'a, Box<Line>>,
     /// Nothing, if it is gone from there.
     report: Option<&'a StageReport>,
 }
@@ -99,21 +97,22 @@ struct Said<'a> {
 impl Facts<'_> {
     /// What is said of services in a stage, and how often anything of that was attempted.
     fn said(&self, stage: &StageName, of: impl Fn(&ServiceName) -> bool) -> (u32, Vec<Said<'_>>) {
-        let (again, services) = (self.revision.again, self.services.values().filter(|report| of(&report.service)));
-        let all: Vec<&ServiceReport> = services.collect();
-        let attempts = all.iter().filter_map(|service| service.attempt_in(stage));
-        let attempt = again + attempts.map(|attempt| attempt - again).sum::<u32>();
-        let said = all.into_iter().filter_map(|service| {
-            let report = service.in_stage(stage)?;
-            let line = self.line(report)?;
-            Some(Said { name: service.service.as_str(), line, report: Some(report) })
-        });
-        (attempt, said.collect())
+        let again = self.revision.again;
+        let (mut attempts, mut said) = (again, Vec::new());
+        for service in self.services.values().filter(|report| of(&report.service)) {
+            attempts += service.attempt_in(stage).map_or(0, |attempt| attempt - again);
+            if let Some(report) = service.in_stage(stage)
+                && let Some(line) = self.line(report)
+            {
+                said.push(Said { name: service.service.as_str(), line, report: Some(report) });
+            }
+        }
+        (attempts, said)
     }
 
     /// What waits in vain once a newer revision has taken its place; as long as the service goes on in another stage, it
     /// may still get there.
-    pub(super) fn line<'a>(&self, report: &'a StageReport) -> Option<Cow<'a, Line>> {
+    pub(super) fn line<'a>(&self, report: &'a StageReport) -> Option<Cow<'a, Box<Line>>> {
         let mut line = Cow::Borrowed(report.line.as_ref()?);
         if self.down && line.next == Next::Start {
             line.to_mut().description = rest::is_down(&self.revision.repository);
@@ -121,7 +120,7 @@ impl Facts<'_> {
         Some(match self.newer.filter(|_| !report.goes_on) {
             Some(newer) => {
                 let gives_way = report.passed_over || report.awaited.is_some();
-                Cow::Owned(service::overtaken(line.into_owned(), gives_way, newer))
+                Cow::Owned(Box::new(service::overtaken(*line.into_owned(), gives_way, newer)))
             }
             None => line,
         })
@@ -163,7 +162,7 @@ impl Facts<'_> {
         let left = left.map(|name| {
             let service = self.services.get(&ServiceName::new(name));
             let line = self.left_over(service.and_then(|service| service.attempt_in(stage)).unwrap_or(again));
-            Said { name, line: Cow::Owned(line), report: service.and_then(|service| service.in_stage(stage)) }
+            Said { name, line: Cow::Owned(Box::new(line)), report: service.and_then(|service| service.in_stage(stage)) }
         });
         let left: Vec<Said<'_>> = left.collect();
         let are_known = below(self.known, &context).next().is_some();
@@ -177,7 +176,7 @@ impl Facts<'_> {
     /// A service in a stage with its steps.
     fn add_details_of(&self, context: String, said: Said<'_>, details: &mut Vec<Detail>) {
         let attempt = said.line.attempt;
-        details.push(Detail { is_step: false, context: context.clone(), line: said.line.into_owned() });
+        details.push(Detail { is_step: false, context: context.clone(), line: *said.line.into_owned() });
         let steps = said.report.map_or(&[][..], |report| &report.steps);
         let begun: BTreeSet<&str> = steps.iter().map(|(step, _)| step.as_str()).collect();
         let unreached = below(self.known, &context).filter(|step| !begun.contains(step));
@@ -194,7 +193,7 @@ impl Said<'_> {
     /// What is said of it and of its steps, with whether it is of one of these.
     fn lines(&self) -> impl Iterator<Item = (bool, &Line)> {
         let steps = self.report.into_iter().flat_map(|report| &report.steps);
-        iter::once((false, &*self.line)).chain(steps.map(|(_, line)| (true, line)))
+        iter::once((false, &**self.line)).chain(steps.map(|(_, line)| (true, line)))
     }
 }
 

@@ -22,6 +22,7 @@ use crate::model::shipyard::{Selector, Sequence, SequenceTrigger, Shipyard};
 use crate::model::state::spec_of;
 use crate::model::time::Timestamp;
 use crate::model::wanted::Progress;
+use crate::plan::summary::summary;
 
 mod at_rest;
 mod foreign;
@@ -222,7 +223,23 @@ fn rendered(
     newer: Option<&CommitId>,
     known: &BTreeSet<String>,
 ) -> Vec<CommitStatus> {
-    render(&Facts { revision, services: &services(revision, runs, &BTreeMap::new()), newer, down: false, known })
+    let services = services(revision, runs, &BTreeMap::new());
+    render(&Facts { newer, known, ..facts(revision, &services, &comes_to(revision)) })
+}
+
+/// What a revision's plan comes to.
+fn comes_to(revision: &RevisionState) -> PlanSummary {
+    revision.plan().map(summary).unwrap_or_default()
+}
+
+/// For readers who know no contexts, and where nothing came after.
+fn facts<'a>(
+    revision: &'a RevisionState,
+    services: &'a BTreeMap<ServiceName, ServiceReport>,
+    summary: &'a PlanSummary,
+) -> Facts<'a> {
+    static NOTHING: BTreeSet<String> = BTreeSet::new();
+    Facts { revision, summary, services, newer: None, down: false, known: &NOTHING }
 }
 
 /// What is said of each service.
@@ -490,9 +507,7 @@ fn what_an_earlier_revision_stopped_or_has_brought_is_not_waited_for() {
         ] {
             let services = services(&revision, &runs, &left);
             assert_eq!(!services[&web].awaited().is_empty(), matters, "{revision:?} with {runs:?}");
-            let facts =
-                Facts { revision: &revision, services: &services, newer: None, down: false, known: &BTreeSet::new() };
-            let told = render(&facts);
+            let told = render(&facts(&revision, &services, &comes_to(&revision)));
             let line = told.iter().find(|status| status.context == "launchway/production/web").unwrap();
             assert_eq!(line.description, expected, "{revision:?} with {runs:?} and {left:?}");
         }
@@ -572,7 +587,8 @@ fn of_some_services_is_said_what_became_of_them_alone() {
     let api = runs(ended(sequence("1", "dev", "api", 1, &["api"]), Outcome::FAIL, "no room"), Vec::new());
     let web = runs(ended(sequence("2", "dev", "web", 1, &["web"]), Outcome::PASS, ""), Vec::new());
     let services = services(&revision, &[api, web].concat(), &BTreeMap::new());
-    let facts = Facts { revision: &revision, services: &services, newer: None, down: false, known: &BTreeSet::new() };
+    let summary = comes_to(&revision);
+    let facts = facts(&revision, &services, &summary);
     let (api, web, gone) = (ServiceName::new("api"), ServiceName::new("web"), ServiceName::new("gone"));
     for (asked, expected) in [
         (vec![&api], Some((StatusState::Failure, "api: no room"))),

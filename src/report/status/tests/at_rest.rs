@@ -16,10 +16,11 @@ fn waits(
     let revision = revision(stages.to_vec(), StatusDetail::Hooks);
     let repository = RepositoryState { down, ..RepositoryState::new("repo".into(), "file:///repo", "main") };
     let services = services(&revision, runs, left);
-    let facts = Facts { revision: &revision, services: &services, newer: None, down, known: &BTreeSet::new() };
+    let summary = comes_to(&revision);
+    let facts = Facts { down, ..facts(&revision, &services, &summary) };
     let holds = ProjectHolds::none("shop".into());
     let around = Around { revision: &revision, repository: Some(&repository), holds: &holds, configs: &[] };
-    let waits = rest::waits(&around, &rest::open(&facts, |_, _| true))?;
+    let waits = rest::waits(&around, &rest::open(&around, &facts, |_, _| true)?)?;
     Some(waits.iter().map(|wait| wait.kind.as_str()).collect())
 }
 
@@ -62,9 +63,7 @@ fn what_would_start_says_that_its_repository_is_down() {
     for stages in [deploys, tests_again] {
         let revision = revision(stages, StatusDetail::Hooks);
         let services = services(&revision, &[], &BTreeMap::new());
-        let facts =
-            Facts { revision: &revision, services: &services, newer: None, down: true, known: &BTreeSet::new() };
-        let told = render(&facts);
+        let told = render(&Facts { down: true, ..facts(&revision, &services, &comes_to(&revision)) });
         let says =
             |context: &str| told.iter().find(|status| status.context == context).map(|it| it.description.as_str());
         assert_eq!(says("launchway/dev/web"), Some("repo is down: `launchway sync repo --up` brings it back"));

@@ -1,0 +1,104 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::engine::fixtures::{delivery, plan, project};
+use crate::model::run::SequenceRun;
+use crate::model::state::RevisionResult;
+use crate::model::time::Timestamp;
+use crate::plan::build::Applied;
+use crate::simulation::memory_store::{MemoryDisk, MemoryStore};
+use crate::store::{Store, Versioned};
+
+/// A run that brings a service of the revision `1111111` to `dev`.
+fn run(id: &str, service: &str) -> Write {
+    let run = delivery(id, "1");
+    let service = ServiceKey { service: service.into(), ..run.service.clone() };
+    let run = Run::Sequence(Box::new(SequenceRun { service, ..run }));
+    Write::Run(Versioned { version: 0, value: run }.shared())
+}
+
+/// The revision, which declares `web` and `api`.
+fn revision(again: u32) -> RevisionState {
+    let plan = plan(
+        &project(&["shipyard dev", "declare web image=1", "declare api image=1"]),
+        "1111111",
+        &BTreeMap::from([("dev".into(), Applied::default())]),
+    );
+    RevisionState {
+        repository: plan.repository.clone(),
+        commit: plan.commit.clone(),
+        subject: plan.subject.clone(),
+        at: plan.at,
+        result: RevisionResult::Planned(Box::new(plan)),
+        summary: None,
+        again,
+        warnings: Vec::new(),
+    }
+}
+
+fn judged(again: u32) -> Write {
+    Write::Revision(Box::new(revision(again)))
+}
+
+/// Commits writes as a driver does; whether anything was foretold.
+async fn commit(renderings: &Renderings, store: &MemoryStore, writes: Vec<Write>) -> bool {
+    let transaction = Transaction::of(writes);
+    let foretold = renderings.foretell(store, &transaction).await.unwrap();
+    store.commit(transaction).await.unwrap();
+    let is_foretold = foretold.is_some();
+    renderings.keep(foretold);
+    is_foretold
+}
+
+/// The services that have to be read, and what is said then as what is said by whoever knows nothing.
+async fn asked(renderings: &Renderings, store: &MemoryStore) -> Vec<String> {
+    let (repository, commit) = ("repo".into(), "1111111".into());
+    let known = renderings.of(&(repository, commit)).lock().await.known();
+    let (repository, commit) = ("repo".into(), "1111111".into());
+    let facts = store.revision_facts(&repository, &commit, known).await.unwrap().unwrap();
+    let kept = renderings.told(store, &repository, &commit).await.unwrap();
+    let read = Renderings::default().told(store, &repository, &commit).await.unwrap();
+    assert_eq!(format!("{kept:?}"), format!("{read:?}"));
+    facts.services.iter().map(|facts| facts.service.to_string()).collect()
+}
+
+fn store() -> MemoryStore {
+    MemoryDisk::default().open(Arc::new(ManualClock::new(Timestamp(0))))
+}
+
+#[tokio::test]
+async fn of_what_a_push_starts_nothing_is_read_until_it_moves() {
+    let (renderings, store) = (Renderings::default(), store());
+    let first = vec![judged(0), run("1", "web"), run("2", "api"), run("3", "declared by nobody")];
+    assert!(commit(&renderings, &store, first).await);
+    assert_eq!(asked(&renderings, &store).await, [""; 0]);
+    assert!(!commit(&renderings, &store, vec![run("4", "web")]).await);
+    assert_eq!(asked(&renderings, &store).await, ["web"]);
+    assert_eq!(asked(&renderings, &store).await, [""; 0]);
+    assert!(!commit(&renderings, &store, vec![judged(1)]).await, "what was said before may count");
+    assert_eq!(asked(&renderings, &store).await, ["api", "declared by nobody", "web"]);
+}
+
+#[tokio::test]
+async fn of_a_revision_that_was_forgotten_the_runs_that_were_not_are_read() {
+    let (renderings, store) = (Renderings::default(), store());
+    assert!(!commit(&renderings, &store, vec![run("1", "web")]).await);
+    assert!(!commit(&renderings, &store, vec![judged(0), run("2", "api")]).await);
+    assert_eq!(asked(&renderings, &store).await, ["api", "web"]);
+}
+
+#[tokio::test]
+async fn of_what_is_not_there_nothing_is_kept() {
+    let (renderings, store) = (Renderings::default(), store());
+    let told = renderings.told(&store, &"repo".into(), &"1111111".into()).await.unwrap();
+    assert!(told.is_none() && renderings.all().is_empty());
+}
+
+#[test]
+fn a_plan_is_taken_apart_by_service() {
+    let RevisionResult::Planned(plan) = revision(0).result else { panic!("it has a plan") };
+    let parts: Vec<(&ServiceName, Plan)> = plan.by_service().collect();
+    assert_eq!(parts.iter().map(|(service, _)| service.as_str()).collect::<Vec<_>>(), ["api", "web"]);
+    assert!(parts.iter().all(|(service, part)| *part == plan.about(service)));
+}
