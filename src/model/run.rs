@@ -2,6 +2,7 @@
 
 mod controllers;
 mod deployer;
+mod encoding;
 mod executor;
 mod hook;
 mod sequence;
@@ -49,7 +50,7 @@ impl RunKind {
 }
 
 /// One execution.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "run")]
 pub enum Run {
     /// A sequence of a stage for one service.

@@ -1,5 +1,7 @@
 //! What records refer to by digest: declared objects, and what runs. Each content is stored once.
 
+use std::any::Any;
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -28,7 +30,32 @@ pub(super) trait Content {
     ///
     /// # Errors
     /// If it is damaged.
-    fn fill(&mut self, stored: &Json) -> Result<()>;
+    fn fill(&mut self, stored: &Stored) -> Result<()>;
+}
+
+/// A content as it was stored, and as it was read by the first who refers to it: the others share it.
+pub(super) struct Stored {
+    json: Json,
+    read: OnceCell<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Stored {
+    /// Takes a text that was stored.
+    ///
+    /// # Errors
+    /// If it is no JSON at a glance.
+    pub(super) fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        Ok(Self { json: Json::parse(text)?, read: OnceCell::new() })
+    }
+
+    fn read<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<Arc<T>, serde_json::Error> {
+        if let Some(read) = self.read.get().and_then(|read| Arc::clone(read).downcast().ok()) {
+            return Ok(read);
+        }
+        let read: Arc<T> = Arc::new(self.json.read()?);
+        drop(self.read.set(read.clone())); // one content has one shape
+        Ok(read)
+    }
 }
 
 impl Content for Arc<Object> {
@@ -40,13 +67,13 @@ impl Content for Arc<Object> {
         Ok(self.content.text().to_owned())
     }
 
-    fn fill(&mut self, stored: &Json) -> Result<()> {
-        Arc::make_mut(self).content = stored.clone();
+    fn fill(&mut self, stored: &Stored) -> Result<()> {
+        Arc::make_mut(self).content = stored.json.clone();
         Ok(())
     }
 }
 
-impl<T: Serialize + DeserializeOwned> Content for ByDigest<T> {
+impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Content for ByDigest<T> {
     fn digest(&self) -> &Digest {
         &self.digest
     }
@@ -55,9 +82,8 @@ impl<T: Serialize + DeserializeOwned> Content for ByDigest<T> {
         serde_json::to_string(&*self.value).or_stalled(|| format!("cannot write the content `{}`", self.digest))
     }
 
-    fn fill(&mut self, stored: &Json) -> Result<()> {
-        let value = stored.read().or_stalled(|| format!("the stored content `{}` is damaged", self.digest));
-        self.value = Arc::new(value?);
+    fn fill(&mut self, stored: &Stored) -> Result<()> {
+        self.value = stored.read().or_stalled(|| format!("the stored content `{}` is damaged", self.digest))?;
         Ok(())
     }
 }

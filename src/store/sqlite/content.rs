@@ -1,5 +1,6 @@
 //! Contents: each is stored once, by its digest, for as long as a record refers to it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -9,8 +10,7 @@ use super::rows::many;
 use super::write::execute;
 use crate::error::Failure;
 use crate::model::ids::Digest;
-use crate::model::json::Json;
-use crate::store::content::{Content, Refers};
+use crate::store::content::{Content, Refers, Stored};
 
 /// A row that refers to content.
 #[derive(Clone, Copy)]
@@ -59,7 +59,7 @@ fn number_of(connection: &Connection, content: &dyn Content) -> Result<i64, Erro
 /// Reads content, each once, and shares it between those who refer to it.
 pub(super) struct Contents<'a> {
     connection: &'a Connection,
-    read: BTreeMap<Digest, Json>,
+    read: BTreeMap<Digest, Stored>,
 }
 
 impl<'a> Contents<'a> {
@@ -75,24 +75,23 @@ impl<'a> Contents<'a> {
     pub(super) fn fill<T: Refers>(&mut self, mut record: T) -> Result<T, Error> {
         for content in record.contents_mut() {
             let stored = self.content(content.digest())?;
-            content.fill(&stored)?;
+            content.fill(stored)?;
         }
         record.complete()?;
         Ok(record)
     }
 
-    fn content(&mut self, digest: &Digest) -> Result<Json, Error> {
-        if let Some(content) = self.read.get(digest) {
-            return Ok(content.clone());
-        }
+    fn content(&mut self, digest: &Digest) -> Result<&Stored, Error> {
+        let entry = match self.read.entry(digest.clone()) {
+            Entry::Occupied(known) => return Ok(known.into_mut()),
+            Entry::Vacant(entry) => entry,
+        };
         let mut statement = self.connection.prepare_cached("SELECT content FROM contents WHERE digest = ?")?;
         let mut rows = statement.query([digest.as_str()])?;
         let row = rows.next()?.ok_or_else(|| damaged(digest, "is missing"))?;
         let text = row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?;
         let text = std::str::from_utf8(text).map_err(|error| damaged(digest, error))?;
-        let content = Json::parse(text).map_err(|error| damaged(digest, error))?;
-        self.read.insert(digest.clone(), content.clone());
-        Ok(content)
+        Ok(entry.insert(Stored::parse(text).map_err(|error| damaged(digest, error))?))
     }
 }
 
