@@ -434,6 +434,13 @@ fn access_token(token: &AccessToken) -> Result<Token> {
     Ok(Token::new(token.name.clone(), role, token.token.read()?.reveal()))
 }
 
+/// Whoever asks next for what is said of a head hears the same failure, and better.
+async fn read_heads(driver: Driver, stop: CancellationToken) {
+    if let Some(Err(failure)) = stop.run_until_cancelled(driver.renderings.read_heads(&*driver.store)).await {
+        tracing::debug!(problem = failure.one_line(), "cannot read what is said of heads");
+    }
+}
+
 /// Starts everything that works by itself.
 fn work(
     parts: &mut Parts,
@@ -469,6 +476,7 @@ fn work(
     let replanning = replanning::run(parts.driver.changes(), watchers.keys().cloned().collect(), ask);
     tasks.spawn(async move { stopped.run_until_cancelled(replanning).await.unwrap_or_default() });
     tasks.spawn(parts.housekeeping.clone().run(stop.clone()));
+    tasks.spawn(read_heads(parts.driver.clone(), stop.clone()));
     for watcher in watchers.values() {
         tasks.spawn(watcher.clone().run(parts.driver.clone(), stop.clone()));
     }

@@ -245,11 +245,13 @@ impl Driver {
         transaction.writes.extend(self.along.as_deref().cloned());
         let foretold = self.renderings.foretell(&*self.store, &transaction).await?;
         let committed = self.make_durable(transaction).await;
+        if let (Some(foretold), Err(_)) = (&foretold, &committed) {
+            self.renderings.take_back(foretold);
+        }
         self.metrics.commit(&committed);
         match committed {
             Ok(()) => {
                 self.count(&touched);
-                self.renderings.keep(foretold);
                 self.writers.wake(&touched.reports);
                 self.subscribers.wake(&touched.asked);
                 // Nobody listening is fine: whoever starts later examines everything first.

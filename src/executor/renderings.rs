@@ -22,8 +22,7 @@ use crate::report::rest::{self, Around, Open, Wait};
 use crate::report::service_report::ServiceReport;
 use crate::report::status::{self, Facts};
 use crate::store::{
-    KnownServices, Listing, ReadStore, RevisionFacts, RunFilter, RunsMark, SERVICES_AT_ONCE, ServiceFacts, Transaction,
-    Write,
+    KnownServices, ReadStore, RevisionFacts, RunFilter, RunsMark, SERVICES_AT_ONCE, ServiceFacts, Transaction, Write,
 };
 
 /// How many revisions are kept: those that somebody asks for while they are delivered, and those that bring what they declare.
@@ -55,7 +54,7 @@ pub struct Told {
 
 /// What was said of the services of one revision.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+struct Kept {
     reports: BTreeMap<ServiceName, ServiceReport>,
     /// What the revision's plan comes to.
     summary: PlanSummary,
@@ -63,8 +62,9 @@ pub(super) struct Kept {
     mark: Option<RunsMark>,
 }
 
-/// What will be kept of a revision.
-pub(super) type Foretold = (Key, Kept);
+/// What is kept of a revision that is about to be committed.
+#[must_use]
+pub(super) struct Foretold(Arc<Mutex<Kept>>);
 
 impl Renderings {
     /// The statuses of a revision as they are now, for whoever knows some contexts.
@@ -174,6 +174,20 @@ impl Renderings {
         Ok((plan.stages.iter().filter_map(in_stage).collect(), rest::open(around, &facts, is_open)))
     }
 
+    /// Reads what is said of the heads of repositories, as far as so much is kept: whoever asks first after a start waits for
+    /// no ten thousand services.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn read_heads(&self, store: &dyn ReadStore) -> Result<()> {
+        let states = store.repositories().await?.found.into_iter().map(|state| state.value);
+        let heads = states.filter_map(|state| Some((state.name, state.applied?)));
+        for (repository, head) in heads.take(KEPT) {
+            self.current(store, &repository, &head).await?;
+        }
+        Ok(())
+    }
+
     /// A revision as it is now, and what is kept of it, brought up to date; nothing, if there is none.
     async fn current(
         &self,
@@ -184,41 +198,39 @@ impl Renderings {
         let key = (repository.clone(), commit.clone());
         let mut kept = self.of(&key).lock_owned().await;
         let Some(mut facts) = store.revision_facts(repository, commit, kept.known()).await? else {
-            self.forget(OwnedMutexGuard::mutex(&kept));
+            if kept.mark.is_none() {
+                self.forget(OwnedMutexGuard::mutex(&kept));
+            }
             return Ok(None);
         };
         kept.bring_up_to_date(store, &mut facts).await?;
         Ok(Some((facts, kept)))
     }
 
-    /// What will be said of a revision once a transaction is committed that tells of it for the first time: all that it
-    /// follows from is at hand now, and would have to be read then.
+    /// Keeps what will be said of a revision once a transaction is committed that tells of it for the first time: all that it
+    /// follows from is at hand now, and would have to be read then. That is before anybody can read it: a large transaction is
+    /// there for others long before whoever committed it hears so.
     ///
     /// # Errors
     /// If the store cannot be read.
     pub(super) async fn foretell(&self, store: &dyn ReadStore, transaction: &Transaction) -> Result<Option<Foretold>> {
         let Some((revision, plan)) = transaction.writes.iter().find_map(first_judged) else { return Ok(None) };
-        let (repository, commit) = (revision.repository.clone(), revision.commit.clone());
-        let of_it = RunFilter {
-            repository: Some(repository.clone()),
-            commit: Some(commit.clone()),
-            limit: 1,
-            ..RunFilter::default()
-        };
-        let is_older = |listed: Listing<_>| !listed.found.is_empty() || !listed.damaged.is_empty();
-        if is_older(store.runs(&of_it).await?) {
+        let key = (revision.repository.clone(), revision.commit.clone());
+        let (repository, commit) = (Some(key.0.clone()), Some(key.1.clone()));
+        let older = store.runs(&RunFilter { repository, commit, limit: 1, ..RunFilter::default() }).await?;
+        if !older.found.is_empty() || !older.damaged.is_empty() {
             return Ok(None); // it was forgotten, but not all of its runs
         }
-        Ok(Some(((repository, commit), foretold(revision, plan, &transaction.writes))))
+        let kept = Arc::new(Mutex::new(foretold(revision, plan, &transaction.writes)));
+        let mut all = self.all();
+        all.retain(|(of, _)| *of != key);
+        enter(&mut all, key, kept.clone());
+        Ok(Some(Foretold(kept)))
     }
 
-    /// That came true.
-    pub(super) fn keep(&self, foretold: Option<Foretold>) {
-        if let Some((key, kept)) = foretold {
-            let mut all = self.all();
-            all.retain(|(of, _)| *of != key);
-            enter(&mut all, key, Arc::new(Mutex::new(kept)));
-        }
+    /// It was not committed.
+    pub(super) fn take_back(&self, foretold: &Foretold) {
+        self.forget(&foretold.0);
     }
 
     /// What is kept of a revision.

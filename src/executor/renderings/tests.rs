@@ -2,9 +2,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::engine::fixtures::{delivery, plan, project};
+use crate::engine::fixtures::{delivery, plan, project, repository};
 use crate::model::run::SequenceRun;
-use crate::model::state::RevisionResult;
+use crate::model::state::{RepositoryState, RevisionResult};
 use crate::model::time::Timestamp;
 use crate::plan::build::Applied;
 use crate::simulation::memory_store::{MemoryDisk, MemoryStore};
@@ -45,10 +45,10 @@ fn judged(again: u32) -> Write {
 async fn commit(renderings: &Renderings, store: &MemoryStore, writes: Vec<Write>) -> bool {
     let transaction = Transaction::of(writes);
     let foretold = renderings.foretell(store, &transaction).await.unwrap();
+    let early = renderings.told(store, &"repo".into(), &"1111111".into()).await.unwrap();
+    assert!(early.is_none() || foretold.is_none(), "it is said before it is so: {early:?}");
     store.commit(transaction).await.unwrap();
-    let is_foretold = foretold.is_some();
-    renderings.keep(foretold);
-    is_foretold
+    foretold.is_some()
 }
 
 /// The services that have to be read, and what is said then as what is said by whoever knows nothing.
@@ -81,6 +81,16 @@ async fn of_what_a_push_starts_nothing_is_read_until_it_moves() {
 }
 
 #[tokio::test]
+async fn after_a_start_the_heads_are_read_before_anybody_asks() {
+    let (renderings, store) = (Renderings::default(), store());
+    let head = RepositoryState { applied: Some("1111111".into()), ..repository() };
+    let head = Write::Repository(Versioned { version: 0, value: head }.shared());
+    commit(&Renderings::default(), &store, vec![head, judged(0), run("1", "web")]).await;
+    renderings.read_heads(&store).await.unwrap();
+    assert_eq!(asked(&renderings, &store).await, [""; 0]);
+}
+
+#[tokio::test]
 async fn of_a_revision_that_was_forgotten_the_runs_that_were_not_are_read() {
     let (renderings, store) = (Renderings::default(), store());
     assert!(!commit(&renderings, &store, vec![run("1", "web")]).await);
@@ -89,15 +99,21 @@ async fn of_a_revision_that_was_forgotten_the_runs_that_were_not_are_read() {
 }
 
 #[tokio::test]
-async fn of_what_is_not_there_nothing_is_kept() {
+async fn of_what_is_not_there_and_what_does_not_come_nothing_is_kept() {
     let (renderings, store) = (Renderings::default(), store());
+    let transaction = Transaction::of(vec![judged(0), run("1", "web")]);
+    let foretold = renderings.foretell(&store, &transaction).await.unwrap().unwrap();
+    assert_eq!(renderings.all().len(), 1);
+    renderings.take_back(&foretold);
+    assert!(renderings.all().is_empty());
     let told = renderings.told(&store, &"repo".into(), &"1111111".into()).await.unwrap();
     assert!(told.is_none() && renderings.all().is_empty());
 }
 
 #[test]
 fn a_plan_is_taken_apart_by_service() {
-    let RevisionResult::Planned(plan) = revision(0).result else { panic!("it has a plan") };
+    let revision = revision(0);
+    let plan = revision.plan().unwrap();
     let parts: Vec<(&ServiceName, Plan)> = plan.by_service().collect();
     assert_eq!(parts.iter().map(|(service, _)| service.as_str()).collect::<Vec<_>>(), ["api", "web"]);
     assert!(parts.iter().all(|(service, part)| *part == plan.about(service)));
