@@ -81,7 +81,7 @@ impl Renderings {
         let Some((facts, kept)) = self.current(store, repository, commit).await? else {
             return Ok(Rendering::default());
         };
-        let statuses = status::render(&Facts { known, ..kept.facts(&facts, is_down(&facts)) });
+        let statuses = status::render(&Facts { known, ..kept.facts(&facts) });
         Ok(Rendering { number: 1 + facts.event, statuses })
     }
 
@@ -131,7 +131,7 @@ impl Renderings {
         let holds = facts.holds.clone().unwrap_or_else(|| ProjectHolds::none(project()));
         let configs = held_configs(store, &holds).await?;
         let around = Around { revision, repository: repository.as_ref(), holds: &holds, configs: &configs };
-        let own = kept.facts(&facts, is_down(&facts));
+        let own = kept.facts(&facts);
         let (mut statuses, mut open) = (status::render(&own), rest::open(&around, &own, |_, _| true));
         let delivered = revision.plan().map(|plan| kept.delivered(plan)).unwrap_or_default();
         drop(kept); // nobody has two of them, so that nobody waits for the other
@@ -163,7 +163,7 @@ impl Renderings {
         let Some((facts, kept)) = self.current(store, &plan.repository, carrier).await? else {
             return Ok((Vec::new(), Some(Vec::new())));
         };
-        let facts = kept.facts(&facts, is_down(&facts));
+        let facts = kept.facts(&facts);
         let in_stage = |stage: &StagePlan| {
             let services = stage.carried.keys().filter(|service| is_carried(stage, service));
             status::in_stage(&facts, &stage.stage, &services.collect())
@@ -260,16 +260,12 @@ fn enter(all: &mut InOrder, key: Key, kept: Arc<Mutex<Kept>>) {
     }
 }
 
-/// Whether a revision's repository was taken down.
-fn is_down(facts: &RevisionFacts) -> bool {
-    facts.repository.as_ref().is_some_and(|state| state.down)
-}
-
 impl Kept {
     /// What the statuses of a revision follow from, for whoever knows no contexts.
-    fn facts<'a>(&'a self, of: &'a RevisionFacts, down: bool) -> Facts<'a> {
+    fn facts<'a>(&'a self, of: &'a RevisionFacts) -> Facts<'a> {
         static NOTHING: BTreeSet<String> = BTreeSet::new();
         let (revision, newer) = (&of.revision, of.newer.as_ref());
+        let down = of.repository.as_ref().is_some_and(|state| state.down);
         Facts { revision, summary: &self.summary, services: &self.reports, newer, down, known: &NOTHING }
     }
 

@@ -116,7 +116,7 @@ pub fn open(
     Some(found)
 }
 
-/// What a revision waits for, nothing of which goes on by itself of what is open; nothing, if the revision itself does.
+/// What a revision waits for where nothing that is open goes on by itself; nothing, if it is about to be planned anew.
 pub fn waits(around: &Around<'_>, open: &[Open]) -> Option<Vec<Wait>> {
     if around.is_judged_anew() {
         return None;
