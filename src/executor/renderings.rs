@@ -27,6 +27,8 @@ use crate::store::{
 
 /// How many revisions are kept: those that somebody asks for while they are delivered, and those that bring what they declare.
 const KEPT: usize = 16;
+/// How many more are kept for which nobody has asked yet, so that pushes do not drive out what somebody asks for.
+const FORETOLD: usize = 4;
 /// How many reads of [`SERVICES_AT_ONCE`] go on side by side, each on a thread of the store's.
 const SIDE_BY_SIDE: usize = 2;
 
@@ -38,7 +40,15 @@ type InOrder = VecDeque<(Key, Arc<Mutex<Kept>>)>;
 /// What was said of revisions.
 #[derive(Debug, Default)]
 pub struct Renderings {
-    kept: std::sync::Mutex<InOrder>,
+    all: std::sync::Mutex<All>,
+}
+
+#[derive(Debug, Default)]
+struct All {
+    /// Of these somebody has asked for.
+    kept: InOrder,
+    /// And for these nobody has.
+    foretold: InOrder,
 }
 
 /// What people hear of a revision.
@@ -223,8 +233,8 @@ impl Renderings {
         }
         let kept = Arc::new(Mutex::new(foretold(revision, plan, &transaction.writes)));
         let mut all = self.all();
-        all.retain(|(of, _)| *of != key);
-        enter(&mut all, key, kept.clone());
+        all.take(&key);
+        enter(&mut all.foretold, key, kept.clone(), FORETOLD);
         Ok(Some(Foretold(kept)))
     }
 
@@ -236,27 +246,36 @@ impl Renderings {
     /// What is kept of a revision.
     fn of(&self, key: &Key) -> Arc<Mutex<Kept>> {
         let mut all = self.all();
-        let known = all.iter().position(|(of, _)| of == key).and_then(|index| all.remove(index));
-        let kept = known.map_or_else(Arc::default, |(_, kept)| kept);
-        enter(&mut all, key.clone(), kept.clone());
+        let kept = all.take(key).unwrap_or_default();
+        enter(&mut all.kept, key.clone(), kept.clone(), KEPT);
         kept
     }
 
     /// Of what is not there, nothing is kept.
     fn forget(&self, kept: &Arc<Mutex<Kept>>) {
-        self.all().retain(|(_, other)| !Arc::ptr_eq(kept, other));
+        let mut all = self.all();
+        let All { kept: asked, foretold } = &mut *all;
+        [asked, foretold].into_iter().for_each(|some| some.retain(|(_, other)| !Arc::ptr_eq(kept, other)));
     }
 
-    fn all(&self) -> MutexGuard<'_, InOrder> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What was asked for longest ago makes room.
-fn enter(all: &mut InOrder, key: Key, kept: Arc<Mutex<Kept>>) {
-    all.push_back((key, kept));
-    while all.len() > KEPT {
-        all.pop_front();
+impl All {
+    /// Takes out what is kept of a revision.
+    fn take(&mut self, key: &Key) -> Option<Arc<Mutex<Kept>>> {
+        let mut some = [&mut self.kept, &mut self.foretold].into_iter();
+        some.find_map(|some| some.remove(some.iter().position(|(of, _)| of == key)?)).map(|(_, kept)| kept)
+    }
+}
+
+/// What came or was asked for longest ago makes room for what comes.
+fn enter(some: &mut InOrder, key: Key, kept: Arc<Mutex<Kept>>, most: usize) {
+    some.push_back((key, kept));
+    while some.len() > most {
+        some.pop_front();
     }
 }
 

@@ -103,11 +103,26 @@ async fn of_what_is_not_there_and_what_does_not_come_nothing_is_kept() {
     let (renderings, store) = (Renderings::default(), store());
     let transaction = Transaction::of(vec![judged(0), run("1", "web")]);
     let foretold = renderings.foretell(&store, &transaction).await.unwrap().unwrap();
-    assert_eq!(renderings.all().len(), 1);
+    assert_eq!(renderings.all().foretold.len(), 1);
     renderings.take_back(&foretold);
-    assert!(renderings.all().is_empty());
+    assert!(renderings.all().foretold.is_empty());
     let told = renderings.told(&store, &"repo".into(), &"1111111".into()).await.unwrap();
-    assert!(told.is_none() && renderings.all().is_empty());
+    assert!(told.is_none() && renderings.all().kept.is_empty());
+}
+
+#[tokio::test]
+async fn pushes_do_not_drive_out_what_somebody_asks_for() {
+    let (renderings, store) = (Renderings::default(), store());
+    commit(&renderings, &store, vec![judged(0), run("1", "web")]).await;
+    assert_eq!(asked(&renderings, &store).await, [""; 0]);
+    for push in 0..2 * KEPT {
+        let pushed = RevisionState { commit: CommitId::new(format!("{push:07}")), ..revision(0) };
+        let transaction = Transaction::of(vec![Write::Revision(Box::new(pushed))]);
+        assert!(renderings.foretell(&store, &transaction).await.unwrap().is_some());
+    }
+    let all = renderings.all();
+    assert_eq!((all.kept.len(), all.foretold.len()), (1, FORETOLD));
+    assert_eq!(all.foretold[0].0.1.as_str(), format!("{:07}", 2 * KEPT - FORETOLD));
 }
 
 #[test]
