@@ -36,7 +36,6 @@ pub struct Environments {
     pub driver: Driver,
     /// Where pods live.
     pub runtime: Arc<dyn Runtime>,
-    /// Knows what became of what is deployed.
     /// When the next one is too old.
     pub(super) ages: Arc<Ages>,
 }

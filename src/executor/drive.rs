@@ -243,7 +243,7 @@ impl Driver {
             return Ok(true);
         }
         transaction.writes.extend(self.along.as_deref().cloned());
-        let foretold = self.renderings.foretell(&*self.store, &transaction).await?;
+        let foretold = self.renderings.foretell(&*self.store, &transaction).await;
         let committed = self.make_durable(transaction).await;
         if let (Some(foretold), Err(_)) = (&foretold, &committed) {
             self.renderings.take_back(foretold);

@@ -1,4 +1,7 @@
-//! What is said of revisions, kept as far as nothing has happened since: whoever asks again reads what is new.
+//! What is said of revisions, kept as far as nothing has happened since that it follows from: whoever asks again reads what is
+//! new.
+
+mod services;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::pin;
@@ -7,11 +10,12 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use self::services::{Read, elsewhere, reports};
 use crate::error::Result;
 use crate::manifest::digest;
 use crate::model::commit_status::CommitStatus;
 use crate::model::hold::{HoldKind, ProjectHolds};
-use crate::model::ids::{CommitId, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
+use crate::model::ids::{CommitId, PlanId, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName};
 use crate::model::plan::{Plan, PlanSummary, StagePlan};
 use crate::model::project::{Procedures, StatusDetail};
 use crate::model::run::Run;
@@ -22,7 +26,7 @@ use crate::report::rest::{self, Around, Open, Wait};
 use crate::report::service_report::ServiceReport;
 use crate::report::status::{self, Facts};
 use crate::store::{
-    KnownServices, ReadStore, RevisionFacts, RunFilter, RunsMark, SERVICES_AT_ONCE, ServiceFacts, Transaction, Write,
+    KnownServices, ReadStore, RevisionFacts, RunFilter, RunsMark, SERVICES_AT_ONCE, Transaction, Write,
 };
 
 /// How many revisions are kept: those that somebody asks for while they are delivered, and those that bring what they declare.
@@ -66,6 +70,8 @@ pub struct Told {
 #[derive(Debug, Default)]
 struct Kept {
     reports: BTreeMap<ServiceName, ServiceReport>,
+    /// Those that tell of runs of other revisions, which move without one of this one.
+    tell_of_others: BTreeSet<ServiceName>,
     /// What the revision's plan comes to.
     summary: PlanSummary,
     /// Where the revision's runs stood when the reports were made.
@@ -206,6 +212,10 @@ impl Renderings {
         commit: &CommitId,
     ) -> Result<Option<(RevisionFacts, OwnedMutexGuard<Kept>)>> {
         let key = (repository.clone(), commit.clone());
+        // What is not there drives out nothing that is kept.
+        if !self.all().knows(&key) && store.outline(repository, commit.as_str()).await?.is_none() {
+            return Ok(None);
+        }
         let mut kept = self.of(&key).lock_owned().await;
         let Some(mut facts) = store.revision_facts(repository, commit, kept.known()).await? else {
             if kept.mark.is_none() {
@@ -220,22 +230,20 @@ impl Renderings {
     /// Keeps what will be said of a revision once a transaction is committed that tells of it for the first time: all that it
     /// follows from is at hand now, and would have to be read then. That is before anybody can read it: a large transaction is
     /// there for others long before whoever committed it hears so.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
-    pub(super) async fn foretell(&self, store: &dyn ReadStore, transaction: &Transaction) -> Result<Option<Foretold>> {
-        let Some((revision, plan)) = transaction.writes.iter().find_map(first_judged) else { return Ok(None) };
+    /// What cannot be foretold is read.
+    pub(super) async fn foretell(&self, store: &dyn ReadStore, transaction: &Transaction) -> Option<Foretold> {
+        let (revision, plan) = transaction.writes.iter().find_map(first_judged)?;
         let key = (revision.repository.clone(), revision.commit.clone());
         let (repository, commit) = (Some(key.0.clone()), Some(key.1.clone()));
-        let older = store.runs(&RunFilter { repository, commit, limit: 1, ..RunFilter::default() }).await?;
+        let older = store.runs(&RunFilter { repository, commit, limit: 1, ..RunFilter::default() }).await.ok()?;
         if !older.found.is_empty() || !older.damaged.is_empty() {
-            return Ok(None); // it was forgotten, but not all of its runs
+            return None; // it was known before, or was forgotten, but not all of its runs
         }
         let kept = Arc::new(Mutex::new(foretold(revision, plan, &transaction.writes)));
         let mut all = self.all();
         all.take(&key);
         enter(&mut all.foretold, key, kept.clone(), FORETOLD);
-        Ok(Some(Foretold(kept)))
+        Some(Foretold(kept))
     }
 
     /// It was not committed.
@@ -264,6 +272,10 @@ impl Renderings {
 }
 
 impl All {
+    fn knows(&self, key: &Key) -> bool {
+        self.kept.iter().chain(&self.foretold).any(|(of, _)| of == key)
+    }
+
     /// Takes out what is kept of a revision.
     fn take(&mut self, key: &Key) -> Option<Arc<Mutex<Kept>>> {
         let mut some = [&mut self.kept, &mut self.foretold].into_iter();
@@ -297,10 +309,10 @@ impl Kept {
         carried.filter(is_delivered).map(|(stage, service)| (stage.clone(), service.clone())).collect()
     }
 
-    /// What need not be read again. What is awaited of earlier revisions moves without a run on this one.
+    /// What need not be read again. What is awaited of earlier revisions moves without a run on this one, too.
     fn known(&self) -> KnownServices {
-        let waiting = self.reports.values().filter(|report| report.awaits());
-        KnownServices { mark: self.mark.clone(), again: waiting.map(|report| report.service.clone()).collect() }
+        let waiting = self.reports.values().filter(|report| report.awaits()).map(|report| &report.service);
+        KnownServices { mark: self.mark.clone(), again: waiting.chain(&self.tell_of_others).cloned().collect() }
     }
 
     /// Takes up what is new, of which `facts` hold the beginning.
@@ -308,6 +320,7 @@ impl Kept {
         self.mark = None; // where reading ends in the middle, all is read again
         if facts.moved.are_all {
             self.reports.clear();
+            self.tell_of_others.clear();
         }
         let (revision, are_all) = (&facts.revision, facts.moved.are_all);
         let none = revision.plan().is_none().then(|| nothing(revision));
@@ -332,15 +345,19 @@ impl Kept {
         Ok(())
     }
 
-    fn take_up(&mut self, reports: Vec<(Option<PlanSummary>, ServiceReport)>, parts: &mut Vec<PlanSummary>) {
-        for (part, report) in reports {
+    fn take_up(&mut self, some: Vec<Read>, parts: &mut Vec<PlanSummary>) {
+        for Read { part, report, tells_of_others } in some {
             parts.extend(part);
+            match tells_of_others {
+                true => self.tell_of_others.insert(report.service.clone()),
+                false => self.tell_of_others.remove(&report.service),
+            };
             self.reports.insert(report.service.clone(), report);
         }
     }
 }
 
-/// A revision that is planned for the first time.
+/// A revision with its plan, of which no earlier attempt is known.
 fn first_judged(write: &Write) -> Option<(&RevisionState, &Plan)> {
     match write {
         Write::Revision(revision) if revision.again == 0 => Some((revision, revision.plan()?)),
@@ -360,6 +377,8 @@ fn foretold(revision: &RevisionState, plan: &Plan, writes: &[Write]) -> Kept {
             moved += 1;
         }
     }
+    let of_others = runs.iter().filter(|(_, runs)| !elsewhere(runs.iter().copied()).is_empty());
+    let tell_of_others = of_others.map(|(service, _)| service.clone()).collect();
     let mut reports = BTreeMap::new();
     for (service, part) in plan.by_service() {
         let runs = runs.remove(service).unwrap_or_default();
@@ -370,7 +389,7 @@ fn foretold(revision: &RevisionState, plan: &Plan, writes: &[Write]) -> Kept {
         let report = ServiceReport::of(&service, &outline, revision.again, runs, &BTreeMap::new());
         reports.insert(service, report);
     }
-    Kept { reports, summary: summary(plan), mark: Some(RunsMark::new(revision, moved, 0)) }
+    Kept { reports, tell_of_others, summary: summary(plan), mark: Some(RunsMark::new(revision, moved, 0)) }
 }
 
 /// The plan of a revision that has none, or none any more, such as one to which a branch was put back by force: what was begun
@@ -396,75 +415,6 @@ async fn held_configs(store: &dyn ReadStore, holds: &ProjectHolds) -> Result<Vec
     let mut found = Vec::new();
     for service in held {
         found.extend(store.configs_of(&service).await?.into_iter().map(|config| config.value));
-    }
-    Ok(found)
-}
-
-/// What is said of some services, with what their parts of the plan come to where all are read.
-async fn reports(
-    store: &dyn ReadStore,
-    revision: &RevisionState,
-    plan: &Plan,
-    some: Vec<ServiceFacts>,
-    are_all: bool,
-) -> Result<Vec<(Option<PlanSummary>, ServiceReport)>> {
-    let mut reports = Vec::with_capacity(some.len());
-    for facts in some {
-        let part = facts.plan.as_ref().filter(|_| are_all).map(summary);
-        reports.push((part, report(store, revision, plan, facts).await?));
-    }
-    Ok(reports)
-}
-
-async fn report(
-    store: &dyn ReadStore,
-    revision: &RevisionState,
-    plan: &Plan,
-    facts: ServiceFacts,
-) -> Result<ServiceReport> {
-    let ServiceFacts { service, plan: part, mut runs } = facts;
-    runs.extend(handed_on(store, &runs).await?);
-    let part = part.as_ref().unwrap_or(plan);
-    let mut left = BTreeMap::new();
-    loop {
-        let told = ServiceReport::of(&service, part, revision.again, &runs, &left);
-        let more = stages_left(store, &plan.project, &told, &left).await?;
-        if more.is_empty() {
-            return Ok(told);
-        }
-        left.extend(more); // one that let it pass may show what the next one is left with
-    }
-}
-
-/// The stages, beside known ones, in which nothing is under way any more that could pass what is waited for, with whether it
-/// passed.
-async fn stages_left(
-    store: &dyn ReadStore,
-    project: &ProjectName,
-    report: &ServiceReport,
-    known: &BTreeMap<StageName, bool>,
-) -> Result<BTreeMap<StageName, bool>> {
-    let mut found = BTreeMap::new();
-    for awaited in report.awaited() {
-        let (stage, service) = (awaited.stage.clone(), report.service.clone());
-        let slot = store.slot(&ServiceKey { project: project.clone(), stage, service }).await?;
-        if slot.is_none_or(|slot| slot.value.is_free()) && !known.contains_key(&awaited.stage) {
-            let passed = store.have_passed(&awaited.keys(project, &report.service)).await?;
-            found.insert(awaited.stage.clone(), passed);
-        }
-    }
-    Ok(found)
-}
-
-/// Deployments that these runs waited for and that later runs, of other revisions, have tried again.
-async fn handed_on(store: &dyn ReadStore, runs: &[Run]) -> Result<Vec<Run>> {
-    let known: BTreeSet<&RunId> = runs.iter().map(Run::id).collect();
-    let tasks = runs.iter().filter_map(Run::sequence).flat_map(|run| &run.tasks);
-    let deployments = tasks.flat_map(|task| &task.deployments).filter_map(|deployment| deployment.run.as_ref());
-    let elsewhere: BTreeSet<&RunId> = deployments.filter(|id| !known.contains(id)).collect();
-    let mut found = Vec::new();
-    for id in elsewhere {
-        found.extend(store.run(id).await?.map(|run| run.value));
     }
     Ok(found)
 }

@@ -152,9 +152,9 @@ pub struct RunsMark {
     pub again: u32,
     /// The plan that came of it.
     pub plan: Option<PlanId>,
-    /// How often one of them came or changed.
+    /// Grows whenever one of them comes or changes: the `n`th time on a revision that had none makes it `n`.
     pub moved: u64,
-    /// Grows whenever one of them is deleted.
+    /// Grows whenever one of them is deleted, or goes over to another revision.
     pub deleted: u64,
 }
 
@@ -179,7 +179,7 @@ pub struct MovedServices {
     /// The services, by name.
     pub services: Vec<ServiceName>,
     /// Whether they are all that the revision's plan names or that had runs on it: nothing was known, the revision was judged
-    /// anew, or a run was deleted.
+    /// anew, or a run is gone.
     pub are_all: bool,
 }
 

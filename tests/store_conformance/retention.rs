@@ -175,6 +175,23 @@ pub(crate) async fn what_moved_of_a_revision_is_told_since_then(backend: &dyn Ba
     commit(&*store, [put(0, run("w3", "web"))]).await;
     let (_, services, are_all) = moved(Some(&mark)).await;
     assert_eq!((services.as_str(), are_all), ("api job web", true), "what was deleted");
+
+    // A later commit attempts the version again: it is one of that commit's runs now, and no more of this one's.
+    let version = |digit| {
+        let run = deployment(&config_key("dev", "web"), 1);
+        DeploymentRun { commit: commit_id(digit), parent: run_id(&format!("of {digit}")), ..run }
+    };
+    commit(&*store, [put_deployment(0, version('1'))]).await;
+    mark = moved(None).await.0;
+    commit(&*store, [put_deployment(1, version('2'))]).await;
+    let now = moved(Some(&mark)).await;
+    assert!(now.2, "what has gone over to another revision: {now:?}");
+    let of = async |digit| {
+        let filter = RunFilter { commit: Some(commit_id(digit)), sequences: Some(false), ..RunFilter::default() };
+        let runs = store.runs(&filter).await.unwrap().whole().unwrap();
+        ids(&runs).join(" ")
+    };
+    assert_eq!((of('1').await.as_str(), of('2').await.as_str()), ("", "shop/dev/web-1"));
 }
 
 /// What a revision that stays shows on its commit stays with it: the newest attempts, and reports that are owed.

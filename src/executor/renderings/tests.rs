@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::engine::fixtures::{delivery, plan, project, repository};
-use crate::model::run::SequenceRun;
+use crate::engine::fixtures::{delivery, deploying, deployment, plan, project, repository};
+use crate::model::run::{Phase, SequenceRun};
 use crate::model::state::{RepositoryState, RevisionResult};
 use crate::model::time::Timestamp;
 use crate::plan::build::Applied;
@@ -44,7 +44,7 @@ fn judged(again: u32) -> Write {
 /// Commits writes as a driver does; whether anything was foretold.
 async fn commit(renderings: &Renderings, store: &MemoryStore, writes: Vec<Write>) -> bool {
     let transaction = Transaction::of(writes);
-    let foretold = renderings.foretell(store, &transaction).await.unwrap();
+    let foretold = renderings.foretell(store, &transaction).await;
     let early = renderings.told(store, &"repo".into(), &"1111111".into()).await.unwrap();
     assert!(early.is_none() || foretold.is_none(), "it is said before it is so: {early:?}");
     store.commit(transaction).await.unwrap();
@@ -102,12 +102,30 @@ async fn of_a_revision_that_was_forgotten_the_runs_that_were_not_are_read() {
 async fn of_what_is_not_there_and_what_does_not_come_nothing_is_kept() {
     let (renderings, store) = (Renderings::default(), store());
     let transaction = Transaction::of(vec![judged(0), run("1", "web")]);
-    let foretold = renderings.foretell(&store, &transaction).await.unwrap().unwrap();
+    let foretold = renderings.foretell(&store, &transaction).await.unwrap();
     assert_eq!(renderings.all().foretold.len(), 1);
     renderings.take_back(&foretold);
     assert!(renderings.all().foretold.is_empty());
     let told = renderings.told(&store, &"repo".into(), &"1111111".into()).await.unwrap();
     assert!(told.is_none() && renderings.all().kept.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_told_of_a_run_of_another_revision_is_read_while_that_moves() {
+    let (renderings, store) = (Renderings::default(), store());
+    let by = deploying(delivery("1", "1"), 1);
+    let elsewhere = |version, phase| {
+        let run = Run::Deployment(Box::new(deployment(1, "2", &delivery("2", "2"), phase)));
+        Write::Run(Versioned { version, value: run }.shared())
+    };
+    let run = Write::Run(Versioned { version: 0, value: Run::Sequence(Box::new(by)) }.shared());
+    commit(&renderings, &store, vec![judged(0), run]).await;
+    commit(&renderings, &store, vec![elsewhere(0, Phase::Pending)]).await;
+    for (version, phase) in [(1, Phase::Running), (2, Phase::Complete)] {
+        asked(&renderings, &store).await;
+        commit(&renderings, &store, vec![elsewhere(version, phase)]).await;
+        assert_eq!(asked(&renderings, &store).await, ["web"]);
+    }
 }
 
 #[tokio::test]
@@ -118,7 +136,7 @@ async fn pushes_do_not_drive_out_what_somebody_asks_for() {
     for push in 0..2 * KEPT {
         let pushed = RevisionState { commit: CommitId::new(format!("{push:07}")), ..revision(0) };
         let transaction = Transaction::of(vec![Write::Revision(Box::new(pushed))]);
-        assert!(renderings.foretell(&store, &transaction).await.unwrap().is_some());
+        assert!(renderings.foretell(&store, &transaction).await.is_some());
     }
     let all = renderings.all();
     assert_eq!((all.kept.len(), all.foretold.len()), (1, FORETOLD));

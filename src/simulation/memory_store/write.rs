@@ -99,6 +99,10 @@ fn put_run(tables: &mut Tables, run: Versioned<Arc<Run>>) -> Result<(), String> 
     }
     tables.runs_in_order.insert_mut(order, id.clone());
     let (repository, commit) = value.revision();
+    let before = tables.runs.get(&id).map(|(_, run)| run.value.revision());
+    if before.is_some_and(|before| before != (repository, commit)) {
+        tables.runs_deleted += 1; // for the revision that it was of, it is gone
+    }
     let revision = (repository.clone(), commit.clone());
     let moved = 1 + tables.moves.get(&revision).copied().unwrap_or_default();
     tables.moves.insert_mut(revision, moved);

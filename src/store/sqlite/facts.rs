@@ -23,6 +23,7 @@ pub(super) fn revision_facts(
     known: &KnownServices,
 ) -> Result<Option<RevisionFacts>> {
     let Some(revision) = outline(connection, repository, commit.as_str())? else { return Ok(None) };
+    let commit = &revision.commit;
     let state = value::<RepositoryState>(connection, repository.clone().into())?;
     let project = revision.plan().map(|plan| plan.project.clone());
     let holds = project.map(|project| value::<ProjectHolds>(connection, project.into())).transpose()?.flatten();

@@ -94,10 +94,9 @@ fn put_run(connection: &Connection, run: &Versioned<Arc<Run>>) -> Result<(), Err
     let service = value.service();
     let (repository, commit) = value.revision();
     let key = RecordKey::Run(value.id().clone());
-    // What a run belongs to never changes.
-    let fixed: [Column<'_>; 11] = [
+    // What a run belongs to never changes, but for the revision: an attempt at a version may be a later commit's.
+    let fixed: [Column<'_>; 9] = [
         ("is_sequence", &config.is_none()),
-        ("repository", &repository.as_str()),
         ("project", &service.project.as_str()),
         ("stage", &service.stage.as_str()),
         ("service", &service.service.as_str()),
@@ -105,18 +104,36 @@ fn put_run(connection: &Connection, run: &Versioned<Arc<Run>>) -> Result<(), Err
         ("plan", &plan),
         ("sequence", &sequence),
         ("context", &context),
-        ("commit_id", &commit.as_str()),
         ("created_at", &value.created_at().0),
     ];
     let moved = next_move(connection, repository, commit)?;
-    let columns: [Column<'_>; 4] =
-        [("is_open", &!value.is_ended()), ("attempt", &attempt), ("moved", &moved), ("record", &encode(&**value)?)];
+    let columns: [Column<'_>; 6] = [
+        ("repository", &repository.as_str()),
+        ("commit_id", &commit.as_str()),
+        ("is_open", &!value.is_ended()),
+        ("attempt", &attempt),
+        ("moved", &moved),
+        ("record", &encode(&**value)?),
+    ];
     if *version == 0 {
         insert(connection, &key, fixed.iter().chain(&columns))?;
     } else {
+        leave_revision(connection, value.id(), (repository, commit))?;
         update(connection, &key, *version, &columns)?;
     }
     put_content(connection, &key, &**value)
+}
+
+/// A run that goes over to another revision is gone for the one that it was of.
+fn leave_revision(
+    connection: &Connection,
+    run: &RunId,
+    (repository, commit): (&RepositoryName, &CommitId),
+) -> Result<(), Error> {
+    let sql = "UPDATE revisions SET runs_deleted = runs_deleted + 1 \
+               FROM (SELECT repository, commit_id FROM runs WHERE id = ?1 AND (repository, commit_id) <> (?2, ?3)) AS was \
+               WHERE revisions.repository = was.repository AND revisions.commit_id = was.commit_id";
+    execute(connection, sql, params![run.as_str(), repository.as_str(), commit.as_str()])
 }
 
 /// What tells that a run of a revision has changed after all others of it.
