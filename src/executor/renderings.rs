@@ -199,7 +199,7 @@ impl Renderings {
         let states = store.repositories().await?.found.into_iter().map(|state| state.value);
         let heads = states.filter_map(|state| Some((state.name, state.applied?)));
         for (repository, head) in heads.take(KEPT) {
-            self.current(store, &repository, &head).await?;
+            self.told(store, &repository, &head).await?; // what earlier revisions bring, too
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! What there is to be said of single services of a revision.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::model::ids::{ProjectName, RunId, ServiceKey, StageName};
 use crate::model::plan::{Plan, PlanSummary};
-use crate::model::run::Run;
+use crate::model::run::{Run, SequenceState};
 use crate::model::state::RevisionState;
 use crate::plan::summary::summary;
 use crate::report::service_report::ServiceReport;
@@ -32,9 +32,12 @@ pub(super) async fn reports(
     let mut read = Vec::with_capacity(some.len());
     for mut facts in some {
         let part = facts.plan.as_ref().filter(|_| are_all).map(summary);
-        let others = handed_on(store, &facts.runs).await?;
-        let open = facts.runs.iter().filter(|run| !run.is_ended());
-        let tells_of_others = !others.is_empty() || !elsewhere(open).is_empty();
+        let elsewhere = elsewhere(&facts.runs);
+        let mut others = Vec::new();
+        for id in elsewhere.keys() {
+            others.extend(store.run(id).await?.map(|run| run.value));
+        }
+        let tells_of_others = !others.is_empty() || elsewhere.into_values().any(|is_awaited| is_awaited);
         facts.runs.extend(others);
         read.push(Read { part, report: report(store, revision, plan, facts).await?, tells_of_others });
     }
@@ -80,21 +83,16 @@ async fn stages_left(
     Ok(found)
 }
 
-/// Deployments that these runs waited for and that later runs, of other revisions, have tried again.
-async fn handed_on(store: &dyn ReadStore, runs: &[Run]) -> Result<Vec<Run>> {
-    let mut found = Vec::new();
-    for id in elsewhere(runs) {
-        found.extend(store.run(id).await?.map(|run| run.value));
-    }
-    Ok(found)
-}
-
-/// The deployments of these runs that are not among them.
-pub(super) fn elsewhere<'a>(runs: impl IntoIterator<Item = &'a Run, IntoIter: Clone>) -> BTreeSet<&'a RunId> {
+/// The deployments of these runs that are not among them, as where later runs, of other revisions, have tried them again; with
+/// whether a run waits for them that has not ended.
+pub(super) fn elsewhere<'a>(runs: impl IntoIterator<Item = &'a Run, IntoIter: Clone>) -> BTreeMap<&'a RunId, bool> {
     let runs = runs.into_iter();
-    let tasks = runs.clone().filter_map(Run::sequence).flat_map(|run| &run.tasks);
-    let deployments = tasks.flat_map(|task| &task.deployments).filter_map(|deployment| deployment.run.as_ref());
-    let mut elsewhere: BTreeSet<&RunId> = deployments.collect();
+    let mut elsewhere = BTreeMap::new();
+    for run in runs.clone().filter_map(Run::sequence) {
+        for id in run.tasks.iter().flat_map(|task| &task.deployments).filter_map(|it| it.run.as_ref()) {
+            *elsewhere.entry(id).or_default() |= run.state != SequenceState::Ended;
+        }
+    }
     for run in runs {
         elsewhere.remove(run.id());
     }

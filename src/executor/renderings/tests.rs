@@ -129,6 +129,18 @@ async fn what_is_told_of_a_run_of_another_revision_is_read_while_that_moves() {
 }
 
 #[tokio::test]
+async fn what_goes_on_after_its_deployment_is_not_read_again_for_that() {
+    let (renderings, store) = (Renderings::default(), store());
+    let by = deploying(delivery("1", "1"), 1);
+    let own = deployment(1, "1", &by, Phase::Complete);
+    let runs = [Run::Sequence(Box::new(by)), Run::Deployment(Box::new(own))];
+    let runs = runs.map(|value| Write::Run(Versioned { version: 0, value }.shared()));
+    commit(&Renderings::default(), &store, [judged(0)].into_iter().chain(runs).collect()).await;
+    asked(&renderings, &store).await;
+    assert_eq!(asked(&renderings, &store).await, [""; 0]);
+}
+
+#[tokio::test]
 async fn pushes_do_not_drive_out_what_somebody_asks_for() {
     let (renderings, store) = (Renderings::default(), store());
     commit(&renderings, &store, vec![judged(0), run("1", "web")]).await;
