@@ -181,7 +181,7 @@ func (e *executor) run(ctx context.Context) error {
 	return nil
 }
 
-// take does a task. Whatever is told again after a crash is the same by its id, and changes nothing.
+// take does a task. Whatever is sent again after a crash is the same by its id, and changes nothing.
 func (e *executor) take(ctx context.Context, task event) error {
 	if told, err := e.wasTold(ctx, task, "finished"); told || err != nil {
 		return err
@@ -243,7 +243,7 @@ func (e *executor) report(ctx context.Context, task event, output string) {
 	if message == "" {
 		message = "at work"
 	}
-	// Each has an id of its own, also after a restart: one that was told before would not count.
+	// Each has an id of its own, also after a restart: one that was sent before would not count.
 	id := e.id(task, fmt.Sprintf("status.changed-%d", time.Now().UnixNano()))
 	if _, err := e.tellOnce(ctx, task, "status.changed", id, map[string]any{"message": message}); err != nil {
 		log.Printf("%s status.changed is not told: %v", task.ID, err)

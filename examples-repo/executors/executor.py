@@ -102,7 +102,7 @@ class Executor:
             stop.wait(self.options.poll)
 
     def take(self, event):
-        """Does a task. Whatever is told again after a crash is the same by its id, and changes nothing."""
+        """Does a task. Whatever is sent again after a crash is the same by its id, and changes nothing."""
         try:
             if not patiently(lambda: self.was_told(event, "finished")):
                 self.tell(event, "started", {})
@@ -145,7 +145,7 @@ class Executor:
         """Says that it is still at it. The next time is soon, so that nobody has to hear of this one."""
         lines = output.strip().splitlines()
         try:
-            # Each has an id of its own, also after a restart: one that was told before would not count.
+            # Each has an id of its own, also after a restart: one that was sent before would not count.
             id_ = self.id(event, f"status.changed-{time.time_ns()}")
             self.tell_once(event, "status.changed", id_, {"message": lines[-1] if lines else "at work"})
         except (OSError, ValueError, Refused) as error:
