@@ -1,4 +1,4 @@
-//! What deployments cost that go wrong, and many that are only looked at: `cargo bench --bench deployments`.
+//! What deployments cost that go wrong, and many that are only read: `cargo bench --bench deployments`.
 //!
 //! Measured are the real program and real pods: reading, validating and planning 2,000 deployment configs of which nothing is
 //! known yet, and how long customers get answers of a version whose hook after the rollout has failed.

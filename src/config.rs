@@ -316,7 +316,7 @@ impl Settings {
         named.chain(self.file.clone()).collect()
     }
 
-    /// Reads a file; paths in it are relative to its folder. The files that it names are looked at, too.
+    /// Reads a file; paths in it are relative to its folder. The files that it names are checked, too.
     ///
     /// # Errors
     /// All problems, in the file's order.

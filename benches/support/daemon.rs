@@ -25,8 +25,8 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it in `folder` on the repository there, which it looks at only when its files say that a push came; until
-    /// it has looked at it once.
+    /// Starts it in `folder` on the repository there, which it syncs only when its files say that a push came; until
+    /// it has synced it once.
     pub(crate) fn start(folder: &Path, repository: &Path) -> Self {
         Self::start_with(folder, &format!("url: {}", repository.display()))
     }

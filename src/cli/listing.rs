@@ -105,7 +105,7 @@ impl Changes {
     }
 }
 
-/// An item as far as it tells of a change: that somebody looked at it once more is none.
+/// An item as far as it shows a change: that it was synced once more is none.
 fn essence(item: &impl Serialize) -> String {
     let mut value = serde_json::to_value(item).unwrap_or_default();
     value.as_object_mut().map(|fields| fields.remove("lookedAt"));

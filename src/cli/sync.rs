@@ -90,7 +90,7 @@ fn unknown(repository: &str, commit: &str) -> Failure {
     )
 }
 
-/// The name of the repository that is meant; a hook knows it, and is told of no others.
+/// The name of the repository that is meant; a hook knows it, and is shown no others.
 async fn repository(client: &Client, name: Option<&str>) -> Outcome<String> {
     match name.filter(|_| client.is_for_hooks()) {
         Some(name) => Ok(name.to_owned()),

@@ -191,7 +191,7 @@ pub(super) fn may_be_of(chosen: &[RepositoryView], repository: &str) -> bool {
     chosen.is_empty() || chosen.iter().any(|chosen| is_meant(&chosen.name))
 }
 
-/// Where something was looked for, for people.
+/// Where something was searched for, for people.
 pub(super) fn among(chosen: &[RepositoryView]) -> String {
     let names: Vec<String> = chosen.iter().map(|repository| format!("`{}`", repository.name)).collect();
     if names.is_empty() { String::new() } else { format!(" in {}", names.join(" or ")) }

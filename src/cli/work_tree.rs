@@ -37,7 +37,7 @@ impl WorkTree {
         Ok(Self { root, runs_here: false })
     }
 
-    /// The same on a machine whose own state folder shows whether it runs pods: then its programs are looked for, too.
+    /// The same on a machine whose own state folder shows whether it runs pods: then its programs are searched for, too.
     pub(super) fn on_machine_of(self, state: Option<&Path>) -> Self {
         Self { runs_here: state.is_some_and(|state| presence_path(state).exists()), ..self }
     }

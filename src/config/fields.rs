@@ -137,7 +137,7 @@ impl<'a> Field<'a> {
         self.text().map(|path| folder.join(path))
     }
 
-    /// The path of a file, which is looked at when the configuration is loaded.
+    /// The path of a file, which is checked when the configuration is loaded.
     pub(super) fn file(&self, folder: &Path, holds: Holds) -> Option<PathBuf> {
         let path = self.path(folder)?;
         self.look_at(path.clone(), holds);

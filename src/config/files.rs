@@ -1,4 +1,4 @@
-//! The files that a configuration names. They are looked at when it is loaded, so that whoever starts a daemon hears of all
+//! The files that a configuration names. They are checked when it is loaded, so that whoever starts a daemon hears of all
 //! that is wrong with them at once, not of each when it is used.
 
 use std::fs;

@@ -23,7 +23,7 @@ use crate::trigger::schedule::Schedule;
 /// Names are parts of paths and of file names.
 const MAX_NAME: usize = 63;
 
-/// The most files in which a container's output is kept: all of them are looked for whenever it is read.
+/// The most files in which a container's output is kept: all of them are searched for whenever it is read.
 const MOST_LOG_FILES: u32 = 100;
 
 /// The settings; only to be used if no problem was found.

@@ -15,7 +15,7 @@ use crate::model::run::Run;
 use crate::model::trailer::trailers;
 use crate::source::Said;
 
-/// So many commits of one push are looked at, the newest.
+/// So many commits of one push are read, the newest.
 const MOST_COMMITS: usize = 1000;
 /// So many trailers of one commit.
 const MOST_TRAILERS: usize = 20;

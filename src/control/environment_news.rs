@@ -1,4 +1,4 @@
-//! Has pull requests looked at where something happens to an environment of one, or one gets too old: nobody else asks for that.
+//! Has pull requests checked where something happens to an environment of one, or one gets too old: nobody else asks for that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};

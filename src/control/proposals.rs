@@ -29,7 +29,7 @@ use crate::model::state::{RepositoryState, RevisionResult};
 use crate::report::pull_request::{Said, body, closing, title};
 use crate::source::BranchPush;
 
-/// Among how many revisions the one is looked for that brought what is gone back from.
+/// How many revisions are searched for the one that brought what is gone back from.
 const MOST_SEARCHED: u32 = 50;
 
 /// Brings the proposals of watched repositories.

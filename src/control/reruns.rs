@@ -18,7 +18,7 @@ use crate::report::status::{PLAN, stage_context};
 /// What is wanted again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
-    /// That the head is looked at.
+    /// That the head is synced.
     Sync,
     /// That what failed of a service is tried.
     Service(StageName, ServiceName),

@@ -59,7 +59,7 @@ struct Came {
 
 impl Watched {
     /// Makes the commit on top of `head` that restores what `earlier` versions were, each of a member of the proposal, with what they
-    /// run with. `seen` are the revisions that were looked at, newest first.
+    /// run with. `seen` are the revisions that were read, newest first.
     ///
     /// # Errors
     /// If more would change than what goes back, or the mirror cannot be read.

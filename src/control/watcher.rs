@@ -31,7 +31,7 @@ const UNPLANNED: Duration = Duration::from_secs(24 * 3600);
 /// How often a repository on this machine is synced that cannot be watched: a push to it is not heard of.
 const UNWATCHED: Duration = Duration::from_secs(30);
 
-/// How often open pull requests are looked at where nobody asks and nothing is pushed: each time is a request to the host.
+/// How often open pull requests are listed where nobody asks and nothing is pushed: each time is a request to the host.
 const PULLS: Duration = Duration::from_secs(60);
 
 /// What has a repository's pull requests.
@@ -156,7 +156,7 @@ impl Watcher {
         self.host.as_ref().filter(|_| self.previews)
     }
 
-    /// Has the open pull requests looked at, whatever has become of the sync.
+    /// Has the open pull requests checked, whatever has become of the sync.
     async fn look_at_pull_requests(&self, driver: &Driver) {
         let repository = &self.watched.name;
         let (is_previewed, action) =

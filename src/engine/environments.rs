@@ -201,7 +201,7 @@ pub fn is_over(repository: &RepositoryState, number: u64, life: &Incarnation) ->
     !is_there && (repository.down || repository.has_applied_its_head() && is_known)
 }
 
-/// Has the pull requests of a repository looked at that has environments.
+/// Has the pull requests checked of a repository that has environments.
 ///
 /// # Errors
 /// If something must be read first.
@@ -214,7 +214,7 @@ pub fn look(transition: &mut Transition<'_>, repository: &RepositoryName) -> Res
     Ok(())
 }
 
-/// Remembers somebody's word for what a pull request brings now, and has that looked at. `head` is what they name. It has to be
+/// Remembers somebody's word for what a pull request brings now, and has that checked. `head` is what they name. It has to be
 /// its whole id: whoever has pushed it can make another commit with the same first digits, or push while others still read. Gives it.
 ///
 /// # Errors

@@ -49,7 +49,7 @@ pub enum Input {
     StatusProblem(RepositoryName, WriterName, Option<String>),
     /// What has become of a proposed rollback.
     Proposed(RepositoryName, Box<Proposal>),
-    /// What is told of a repository's open pull requests.
+    /// What is reported on a repository's open pull requests.
     Previewed(RepositoryName, Vec<Preview>),
     /// Written as it is, in the same transaction.
     Write(Box<Write>),

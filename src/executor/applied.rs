@@ -65,7 +65,7 @@ pub async fn shown(store: &dyn ReadStore, project: &Arc<Project>) -> Result<Surr
 /// now: it cannot begin before the hold is released, and the project is planned again then.
 fn is_overtaken(project: &Project, run: &SequenceRun, holds: &[Hold]) -> bool {
     let holds_it = |hold: &Hold| hold.scope.context.is_none() && run.is_held_by(hold);
-    // What is declared is only looked at for what a hold keeps: many may be open.
+    // What is declared is only read for what a hold keeps: many may be open.
     if run.state != SequenceState::Queued || run.has_its_turn() || !holds.iter().any(holds_it) {
         return false;
     }

@@ -13,7 +13,7 @@ use crate::store::{ReadStore, RunFilter};
 
 /// How many runs are read at once.
 const PAGE: u32 = 50;
-/// How many are looked through at most: what is older says little of today.
+/// How many pages are read at most: what is older says little of today.
 const MOST_PAGES: u32 = 20;
 
 /// What the ended runs of a sequence were evaluated to, newest first.

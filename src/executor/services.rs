@@ -227,7 +227,7 @@ impl Services<'_> {
         Ok(answering)
     }
 
-    /// Where everything is looked at, what is not there leads nowhere.
+    /// Where everything is examined, what is not there leads nowhere.
     fn forget_all_but(&self, place: Option<(&ProjectName, &StageName)>, there: &BTreeSet<ObjectPlace>) {
         if place.is_none() {
             self.selectors.keep_only(there);

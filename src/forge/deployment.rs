@@ -1,6 +1,6 @@
 //! Deployments and environments through the API of a host: what those share that have them.
 //!
-//! A host keeps a deployment for each time that a revision was brought to a stage, and what became of it. It is looked for
+//! A host keeps a deployment for each time that a revision was brought to a stage, and what became of it. It is asked for
 //! before it is made, so that there is no second one where an answer was lost or the daemon died before it came.
 
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ const BATCH: usize = 10;
 /// The answers by which a host refuses one deployment, whatever it takes elsewhere.
 pub(super) const REFUSED: &[(u16, &str)] = &[(400, ""), (422, "")];
 
-/// What is to be told of a deployment.
+/// What is to be reported about a deployment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told<'a> {
     pub(super) status: &'a CommitStatus,

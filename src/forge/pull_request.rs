@@ -1,5 +1,5 @@
 //! Pull requests through the API of a host: what all of them share. There is never a second one for a branch: the open one
-//! is looked for first, and again where the host says that there is one.
+//! is searched for first, and again where the host says that there is one.
 
 use std::collections::BTreeSet;
 

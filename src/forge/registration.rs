@@ -202,7 +202,7 @@ pub(super) trait WebhookApi: Send + Sync + std::fmt::Debug {
     /// The events about pushes, in the words in which the host lists them.
     fn pushes(&self) -> &'static [&'static str];
 
-    /// The same about pull requests, as far as those are looked at.
+    /// The same about pull requests, as far as those are planned.
     fn pulls(&self) -> &'static [&'static str] {
         &[]
     }

@@ -47,7 +47,7 @@ pub trait Files {
     }
 }
 
-/// No file with more bytes is looked at, whatever the limit.
+/// No file with more bytes is read, whatever the limit.
 pub const LARGEST: u64 = super::yaml::MAX_BYTES as u64;
 
 /// What is in a file.

@@ -109,7 +109,7 @@ impl Program {
 }
 
 /// Whether the link at a path leaves the launchable by its first steps. Where it leads after a folder, which may be a link
-/// itself, is not looked at.
+/// itself, is not followed.
 fn leaves(target: &str, link: &str, folder: &str) -> bool {
     let inside = link.strip_prefix(folder).unwrap_or(link).trim_start_matches('/');
     let depth = inside.matches('/').count();

@@ -260,7 +260,7 @@ impl Action {
         RunId::new(format!("proposals/{repository}"))
     }
 
-    /// In whose name a repository's pull requests are looked at.
+    /// In whose name a repository's pull requests are planned.
     pub fn previews_of(repository: &RepositoryName) -> RunId {
         RunId::new(format!("previews/{repository}"))
     }

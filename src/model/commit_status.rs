@@ -72,7 +72,7 @@ pub struct CommitStatus {
     /// What there is to say beyond the line, if there is something and its host shows that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
-    /// Where what it is about can be looked at, as a link, if that is known: for a host's environments alone.
+    /// Where what it is about can be seen, as a link, if that is known: for a host's environments alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::{CommitId, Digest};
 
-/// How many open pull requests of a repository are looked at, the newest ones.
+/// How many open pull requests of a repository are planned at a time, the newest ones.
 pub const MOST: usize = 50;
 
 /// A pull request that is open, as its host lists it.
@@ -55,7 +55,7 @@ impl Preview {
     }
 }
 
-/// Those of the open pull requests that something new is to be told of, newest first. `environments` are digests of what there is
+/// Those of the open pull requests that need something new written, newest first. `environments` are digests of what there is
 /// to tell of theirs.
 pub fn due<'a>(
     open: &'a [OpenPullRequest],

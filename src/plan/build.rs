@@ -84,7 +84,7 @@ pub fn differing(stage: Option<&StageContent>, applied: &[AppliedDigest]) -> BTr
         EitherOrBoth::Right(row) => Some(row.key.clone()),
     };
     let mut found: BTreeSet<ObjectKey> = both.filter_map(key).collect();
-    // What deploys a replication controller is looked at with it, and the other way round: they move together.
+    // What deploys a replication controller is planned with it, and the other way round: they move together.
     let declared = found.iter().filter_map(|key| stage?.objects.get(key));
     let related = |object: &Arc<Object>| controllers::leader_of(object).into_iter().chain(controllers::of(object));
     let related: Vec<ObjectKey> = declared.flat_map(related).collect();
@@ -133,7 +133,7 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
     Ok(Plan { id: identity(&unnamed), at: revision.at, ..unnamed })
 }
 
-/// What is applied, and which objects that leaves to be looked at: compared once, because that goes through all of them.
+/// What is applied, and which objects that leaves to be planned: compared once, because that goes through all of them.
 struct Seen<'a> {
     applied: &'a BTreeMap<StageName, Applied>,
     differing: BTreeMap<&'a StageName, BTreeSet<ObjectKey>>,

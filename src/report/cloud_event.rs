@@ -1,4 +1,4 @@
-//! What is told of sequences as CloudEvents, from their runs alone. Pure: nothing is kept beside the runs.
+//! What is reported about sequences as CloudEvents, from their runs alone. Pure: nothing is kept beside the runs.
 //!
 //! Source: keptn/spec 0.2.4; that a sequence has `.started` is the seed's.
 

@@ -165,7 +165,7 @@ impl RunsMark {
         Self { at: revision.at, again: revision.again, plan, moved, deleted }
     }
 
-    /// Whether what has changed since then is all that is to be looked at again.
+    /// Whether what has changed since then is all that is to be examined again.
     pub fn leads_to(&self, now: &Self) -> bool {
         *self == Self { moved: self.moved, ..now.clone() }
     }
@@ -186,14 +186,14 @@ pub struct MovedServices {
 /// What somebody knows who asks what there is to be said of a revision.
 #[derive(Clone, Debug, Default)]
 pub struct KnownServices {
-    /// Where its runs stood when the services were looked at.
+    /// Where its runs stood when the services were examined.
     pub mark: Option<RunsMark>,
-    /// Those that are to be looked at again although no run of theirs may have changed.
+    /// Those that are to be examined again although no run of theirs may have changed.
     pub again: BTreeSet<ServiceName>,
 }
 
 impl KnownServices {
-    /// Those that are to be looked at where these have moved, by name.
+    /// Those that are to be examined where these have moved, by name.
     pub fn with_moved(&self, moved: impl IntoIterator<Item = ServiceName>) -> Vec<ServiceName> {
         let mut all = self.again.clone();
         all.extend(moved);
@@ -214,7 +214,7 @@ pub struct RevisionFacts {
     pub newer: Option<CommitId>,
     /// What the project of its plan holds.
     pub holds: Option<ProjectHolds>,
-    /// The services that are to be looked at.
+    /// The services that are to be examined.
     pub moved: MovedServices,
     /// What happened to the first [`SERVICES_AT_ONCE`] of these.
     pub services: Vec<ServiceFacts>,
@@ -316,7 +316,7 @@ pub trait ReadStore: Send + Sync {
     /// The same of several, newest first.
     async fn outlines(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>, Failure>;
     /// What there is to be said of a revision, for whoever knows something of it: of the services of which a run has come or
-    /// changed since, and of those that are to be looked at again.
+    /// changed since, and of those that are to be examined again.
     async fn revision_facts(
         &self,
         repository: &RepositoryName,

@@ -88,7 +88,7 @@ fn tells_the_plan(kind: Kind) {
     assert_eq!(generated(10).is_some(), kind.shows_forks());
     assert!(kind.shows_forks() || host.plan_status(&forked) == " ", "nothing is known of the commit");
 
-    // Looked at again, nothing is told again.
+    // Checked again, nothing is written again.
     let writes = host.hosted().writes;
     let syncs = world.syncs();
     world.tell(&["sync"]);

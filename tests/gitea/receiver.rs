@@ -124,7 +124,7 @@ impl Receiver {
         tokio::time::timeout(DELIVERY_TIMEOUT, self.answers.recv()).await.expect("Gitea delivers nothing").unwrap()
     }
 
-    /// How often the repository was to be looked at.
+    /// How often a sync of the repository was asked for.
     pub(crate) fn looks(&self) -> usize {
         *self.daemon.looks.lock().unwrap()
     }

@@ -50,7 +50,7 @@ const BURGLAR: &str = r#"
     try sealed-new sh -c 'touch bin/new && echo wrote'
 "#;
 
-/// Moves what is above the state, after which it would not be where it is looked for.
+/// Moves what is above the state, after which it would not be where it is expected.
 const MOVER: &str = r#"
     move() { mv "$1" "$1-moved" && mv "$1-moved" "$1" && echo moved; }
     try above move "${STATE%/*}"

@@ -20,7 +20,7 @@ use crate::server::view::{List, WebhookCallView};
 
 /// The pause between two looks at what has come; the daemon remembers calls once a second.
 const PAUSE: Duration = Duration::from_millis(250);
-/// So often is looked: hosts take some seconds where they have much to deliver.
+/// How often to poll: hosts take some seconds where they have much to deliver.
 const LOOKS: u32 = 80;
 /// So often again after a call that was refused, which may have been anybody's.
 const GRACE: u32 = 8;
@@ -64,7 +64,7 @@ enum State {
     App,
     /// The configuration has not what it needs.
     Unconfigured,
-    /// It could not be looked at.
+    /// It could not be read.
     Unknown,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Task<'a> {
     pub(super) client: &'a Outcome<Client>,
 }
 
-/// Looks at a repository's webhook; nothing, if its host has none that could be looked at and none is asked for.
+/// Looks at a repository's webhook; nothing, if its host has none that could be read and none is asked for.
 pub(super) async fn check(task: &Task<'_>) -> Option<Found> {
     match repository::app_granted(task.repository, std::sync::Arc::new(SystemClock)).await {
         Ok(Some(granted)) if !granted.may_write("repository_hooks") => return Some(of_app(task, &granted)),

@@ -125,7 +125,7 @@ impl Operator {
         found.map(|found| found.value.title()).ok_or_else(|| missing(config))
     }
 
-    /// Has the head looked at soon, and judged anew if it is refused.
+    /// Has the head synced soon, and judged anew if it is refused.
     pub(in crate::control) async fn look_anew(&self, repository: &RepositoryName) -> Result<(), Refusal> {
         self.judge_anew(repository).await?;
         self.watcher(repository)?.requests.request();
@@ -156,7 +156,7 @@ impl Operator {
 
     /// `up` is who brings it up again.
     async fn sync(&self, repository: &RepositoryName, up: Option<&str>) -> Result<Done, Refusal> {
-        // An environment is looked at with the repository of its pull request.
+        // An environment is synced with the repository of its pull request.
         let watcher = self.watcher(&repository.watched())?;
         let came_up = match up {
             Some(by) => switch::up(&self.driver, repository, by).await?,

@@ -21,7 +21,7 @@ use crate::model::state::RepositoryState;
 
 /// How long is waited for the host; what takes longer comes by itself.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often the proposal is looked at meanwhile, if nothing is heard of it.
+/// How often the proposal is polled meanwhile, if nothing is heard of it.
 const PERIOD: Duration = Duration::from_millis(200);
 
 /// A rollback that is proposed as a pull request.

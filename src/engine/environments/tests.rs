@@ -22,7 +22,7 @@ fn approved(number: u64, head: &str) -> Approval {
     Approval { number, head: head.into(), by: "gitea:ann".to_owned(), at: Timestamp(DAY) }
 }
 
-/// A repository that is looked at, one time after the other.
+/// A repository that is checked, one time after the other.
 struct Look {
     settings: Option<EnvironmentSettings>,
     approvals: Vec<Approval>,

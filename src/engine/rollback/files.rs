@@ -134,7 +134,7 @@ impl Edits {
             (None, _) => earlier[document].to_owned(),
             (Some(content), None) => appended(content, &earlier[document]),
             (Some(content), Some(now)) => {
-                // What was written for another member has moved the lines, so that its own document is looked for again.
+                // What was written for another member has moved the lines, so that its own document is searched for again.
                 let there = match is_pending {
                     true => moved(content, now, restored)?,
                     false => document_at(content, place(&now.location)).ok_or_else(|| lost(path))?,

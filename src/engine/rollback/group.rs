@@ -16,7 +16,7 @@ use crate::model::state::{ConfigState, Version};
 /// The most characters of a failure that the others tell.
 const MOST_OF_A_FAILURE: usize = 200;
 
-/// Begins what is told of a part that failed.
+/// Begins what is reported about a part that failed.
 const FAILED: &str = "the rollback of ";
 
 /// What the end of one part means for the others.

@@ -27,7 +27,7 @@ use crate::model::time::Timestamp;
 pub const BRANCHES: &str = "launchway/rollback-";
 /// The most characters of several names in a branch's.
 const MOST_OF_NAMES: usize = 60;
-/// The most characters of what is told of a failure.
+/// The most characters of what is reported about a failure.
 const MOST_OF_A_CAUSE: usize = 4000;
 
 /// Proposes that Git says again what deployment configs were, of what `declared` says now: the project of the head. What is

@@ -46,7 +46,7 @@ fn with_properties(run: &SequenceRun, tasks: usize) -> Value {
     Value::Object(data)
 }
 
-/// What everything that is told of a sequence says: of which service it is, and its labels.
+/// What all events about a sequence have: of which service it is, and its labels.
 pub fn about(run: &SequenceRun) -> Value {
     let labels = run.gathered(run.tasks.len()).get("labels").cloned();
     scoped(run, labels.map_or(Value::Null, |labels| json!({ "labels": labels })))

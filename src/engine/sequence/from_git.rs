@@ -89,7 +89,7 @@ fn untold<'a>(
     Ok(untold)
 }
 
-/// The revision that is told of it: the one that it is about, if that was planned here, else the applied one.
+/// The revision that gets the event: the one that it is about, if that was planned here, else the applied one.
 ///
 /// # Errors
 /// If something must be read first.

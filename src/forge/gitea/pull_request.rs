@@ -168,7 +168,7 @@ impl PullRequestApi for GiteaPulls {
         Some((Method::PATCH, self.url(&["issues", "comments", &id.to_string()])))
     }
 
-    /// Who does not administer the repository is told of nobody but themselves. Gogs, and Gitea before 1.17, tell nothing.
+    /// Who does not administer the repository sees nobody's rights but their own. Gogs, and Gitea before 1.17, tell nothing.
     async fn may_write(&self, ask: Ask<'_>, author: &Author) -> Result<bool> {
         let rights = "its user has to administer the repository, and it needs the scope read:repository";
         let ask = ask.needing(rights);

@@ -77,7 +77,7 @@ impl GitlabDeployments {
         url(&self.settings, rest)
     }
 
-    /// The one that is told of. GitLab keeps nothing with a deployment by which it could be known again: those of a commit in an
+    /// The one that is meant. GitLab keeps nothing with a deployment by which it could be known again: those of a commit in an
     /// environment that no job has made are counted.
     async fn find(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Option<Known>> {
         let is_own = |known: &Known| known.deployable.is_null() && known.sha == told.status.commit.as_str();

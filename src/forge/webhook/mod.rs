@@ -68,7 +68,7 @@ pub struct Dialect {
     pub event: EventName,
     /// The names of events that are pushes.
     pub pushes: &'static [&'static str],
-    /// The names of events about pull requests, as far as those are looked at.
+    /// The names of events about pull requests, as far as those are planned.
     pub pulls: &'static [&'static str],
     /// How it tells of comments on pull requests.
     pub comments: Comments,

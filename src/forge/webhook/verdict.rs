@@ -91,7 +91,7 @@ impl Call {
 pub struct Watching<'a> {
     /// The branch that is watched, if it is known yet.
     pub branch: Option<&'a str>,
-    /// Whether its pull requests are looked at.
+    /// Whether its pull requests are planned.
     pub pulls: bool,
     /// Whether comments on them may be commands.
     pub commands: bool,

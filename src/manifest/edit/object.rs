@@ -125,7 +125,7 @@ impl Config {
         Box::new(Problem::error(&location, "edit", message))
     }
 
-    /// What is written in them is in other places than it is looked for.
+    /// What is written in them is in other places than the search expects.
     pub(super) fn refuse_the_proposals_words(&self) -> Result<(), Box<Problem>> {
         let Some(place) = in_words_of_the_proposal(self.value()) else { return Ok(()) };
         let message = "this is in the words of a proposal, in which nothing is changed";

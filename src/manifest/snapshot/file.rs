@@ -196,7 +196,7 @@ fn add(path: &str, document: &yaml::Document, contexts: &[Arc<StageContext>], de
     }
 }
 
-/// A document is ours only with `apiVersion` and `kind`; others are looked at for slips.
+/// A document is ours only with `apiVersion` and `kind`; others are searched for slips.
 fn mentions_a_type(text: &str) -> bool {
     text.contains("kind") && text.contains("apiVersion")
 }

@@ -26,7 +26,7 @@ impl Query {
         Ok((described, damaged))
     }
 
-    /// One of them. Without a namespace it is looked for in all, and there must be one.
+    /// One of them. Without a namespace all are searched for it, and there must be one.
     pub async fn named_in(&self, namespace: Option<&str>, name: &str) -> Answer<Described> {
         let found = match namespace {
             Some(namespace) => match self.stage_in(namespace).await? {

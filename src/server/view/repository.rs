@@ -112,7 +112,7 @@ impl From<&RepositoryState> for RepositoryView {
 }
 
 impl RepositoryView {
-    /// With whether it is still watched, and when it was looked at last if it is: of one that is not, no push arrives, and
+    /// With whether it is still watched, and when it was synced last if it is: of one that is not, no push arrives, and
     /// what runs of it runs on.
     #[must_use]
     pub fn with_watching(self, watched: Option<Option<Timestamp>>) -> Self {

@@ -80,7 +80,7 @@ pub struct HookTarget {
     pub place: Option<(ForgeKind, String)>,
     /// The branch that is watched, once it is known.
     pub branch: Option<String>,
-    /// Whether its pull requests are looked at.
+    /// Whether its pull requests are planned.
     pub pulls: bool,
     /// Whether comments on them may be commands.
     pub commands: bool,

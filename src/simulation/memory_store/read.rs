@@ -382,7 +382,7 @@ fn fits(filter: &RunFilter, run: &Run) -> bool {
         && filter.open.is_none_or(|asked| asked != run.is_ended())
 }
 
-/// The services of a revision that are to be looked at by whoever knows some.
+/// The services of a revision that are to be examined by whoever knows some.
 fn moved_services(tables: &Tables, revision: &RevisionState, known: &KnownServices) -> MovedServices {
     let of = (&revision.repository, &revision.commit);
     let on_it = tables.runs.iter().filter(|(_, (_, run))| run.value.revision() == of);

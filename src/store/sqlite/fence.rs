@@ -26,7 +26,7 @@ pub(super) fn take_over(connection: &mut Connection, now: Timestamp) -> rusqlite
 fn begin_life(connection: &Connection, now: Timestamp) -> rusqlite::Result<String> {
     let incarnation = Ulids::default().next(now);
     connection.execute("UPDATE fence SET incarnation = ?", [&incarnation])?;
-    // A damaged record stays as it is, and is told of when it is read.
+    // A damaged record stays as it is, and is reported when it is read.
     connection.execute("UPDATE repositories SET version = version + 1, seen = NULL", [])?;
     let forget = "UPDATE repositories SET record = json_set(record, '$.record.seen', NULL) WHERE json_valid(record)";
     connection.execute(forget, [])?;

@@ -420,12 +420,12 @@ async fn a_pull_request_tells_the_plan_of_merging_it_and_merging_does_that() {
     assert_eq!(repository.comments(number).await.len(), 1);
 }
 
-/// What is told of a commit's plan.
+/// What is reported on a commit's plan.
 async fn plan_of(repository: &Repository, commit: &str) -> Option<ShownStatus> {
     repository.statuses(commit).await.into_iter().find(|status| status.context == "launchway/plan")
 }
 
-/// How often the daemon looked at the repository.
+/// How often the daemon synced the repository.
 async fn looks(daemon: &Daemon) -> u64 {
     counted(daemon, r#"launchway_repository_looks_total{repository="shop"} "#).await
 }

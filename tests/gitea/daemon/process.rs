@@ -48,7 +48,7 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// A daemon that has looked at `repository` once.
+    /// A daemon that has synced `repository` once.
     pub(crate) async fn start(repository: &Repository, watching: &Watching) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let port = free_ports().0;
@@ -80,7 +80,7 @@ impl Daemon {
         )
     }
 
-    /// Starts the process, and waits until it has looked at the repository.
+    /// Starts the process, and waits until it has synced the repository.
     pub(crate) async fn resume(&mut self) {
         let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
         let mut command = self.launchway(&["serve", "--config"]);

@@ -1,4 +1,4 @@
-//! What is told of a deployment's hooks and of its end.
+//! What is reported about a deployment's hooks and its end.
 
 use crate::model::deployment_config::HookPoint;
 use crate::model::project::OnFailure;

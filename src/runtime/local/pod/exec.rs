@@ -46,7 +46,7 @@ pub(crate) fn start(
         return Err(Failure::stalled("there is no command to run"));
     }
     let mark = record.mark();
-    // Before there is anything to be looked for when the pod ends.
+    // Before there is anything to be found when the pod ends.
     let entered = files::make_file(&dir.entered());
     entered.or_transient(|| format!("cannot write `{}`", dir.entered().display()))?;
     let (streams, theirs) = Streams::open(command).or_transient(|| "cannot make the command's streams".to_owned())?;

@@ -16,12 +16,12 @@ use crate::model::object::Kind;
 
 /// What stands in the place of a secret, however long that is.
 const MASK: &str = "***";
-/// A longer text is looked for in pieces of this length, so that no more than that of the output is ever held back. It is
+/// A longer text is searched for in pieces of this length, so that no more than that of the output is ever held back. It is
 /// the length of a line of base64 in PEM.
 const PIECE: usize = 64;
 /// The length of a line that `base64` prints.
 const BASE64_LINE: usize = 76;
-/// The most bytes of values that are looked for, the shortest values first: finding them takes about hundred times that
+/// The most bytes of values that are searched for, the shortest values first: finding them takes about hundred times that
 /// of memory for each pod.
 const MOST_BYTES: usize = 64 << 10;
 
@@ -30,7 +30,7 @@ const MOST_BYTES: usize = 64 << 10;
 pub(crate) struct Mask(Option<Arc<Finder>>);
 
 struct Finder {
-    /// What is looked for, sorted; none holds a line break.
+    /// What is searched for, sorted; none holds a line break.
     patterns: Vec<Vec<u8>>,
     automaton: AhoCorasick,
     longest: usize,
@@ -154,7 +154,7 @@ impl Finder {
     }
 }
 
-/// Output that comes bit by bit, without its secrets. No secret that is looked for holds a line break, so a whole line is
+/// Output that comes bit by bit, without its secrets. No secret that is searched for holds a line break, so a whole line is
 /// never held back, and of the beginning of one at most [`BASE64_LINE`] bytes.
 pub(crate) struct Masked {
     mask: Mask,

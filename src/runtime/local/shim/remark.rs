@@ -8,7 +8,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest of these times.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// What is told of a pod.
+/// What is reported about a pod.
 #[derive(Debug, Default)]
 pub(super) struct Remark {
     told: String,

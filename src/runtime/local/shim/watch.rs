@@ -92,7 +92,7 @@ impl ShimWatch {
             let keys = self.pause(pause);
             let Some(runtime) = runtime.upgrade() else { return };
             let ended = self.take_ended(&keys);
-            // Where all are watched, nothing but a shim that ended at once has to be looked for.
+            // Where all are watched, nothing but a shim that ended at once has to be searched for.
             pause = if self.shims().unwatched.is_empty() { LONGEST_PAUSE } else { POLLING };
             ended.iter().for_each(|shim| runtime.shim_ended(&shim.pod));
             if keys.is_empty() || !ended.is_empty() {

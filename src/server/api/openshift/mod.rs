@@ -37,7 +37,7 @@ const MOST_FIELDS: usize = 5;
 
 type Named = Segments<(String, String)>;
 
-/// In which namespace something is looked for whose path names none.
+/// In which namespace something is searched for whose path names none.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct InNamespace {

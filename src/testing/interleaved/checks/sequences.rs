@@ -1,4 +1,4 @@
-//! What becomes of sequences and of what is told of them: after every commit, and once everything has come to rest.
+//! What becomes of sequences and of what is reported about them: after every commit, and once everything has come to rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Folders whose changes are seen, so that their files need not be looked at before each request.
+//! Folders whose changes are seen, so that their files need not be read before each request.
 //!
 //! Who changes a folder goes on only when the kernel has queued that for this process. So one read of the queue tells all
 //! that was done before it, of all folders.
@@ -28,7 +28,7 @@ const GONE: ReadFlags = ReadFlags::IGNORED.union(ReadFlags::DELETE_SELF).union(R
 /// All of them.
 #[derive(Debug)]
 pub(super) struct Folders {
-    /// A user has few of these: where none is left, files are looked at each time.
+    /// A user has few of these: where none is left, files are read each time.
     queue: Option<OwnedFd>,
     /// By the number that the kernel has given them.
     watched: Mutex<HashMap<i32, Arc<Folder>>>,
@@ -40,7 +40,7 @@ struct Folder {
     changes: AtomicU64,
 }
 
-/// That a folder was looked at.
+/// That a folder was read.
 #[derive(Debug)]
 pub(super) struct Look {
     folder: Arc<Folder>,
