@@ -14,10 +14,9 @@ use super::target;
 use crate::clock::{Clock, SystemClock};
 use crate::control::watched::TreeFiles;
 use crate::engine::by_hand::no_stage;
-use crate::engine::unreadable::{self, Origins};
+use crate::engine::unreadable;
 use crate::error::{Failure, Result};
 use crate::executor::applied::shown;
-use crate::executor::sync::unreadable_but_applied;
 use crate::manifest::{self, Snapshot};
 use crate::model::ids::{CommitId, RepositoryName, StageName};
 use crate::model::project::Project;
@@ -208,16 +207,16 @@ impl Reader {
             Complaint::failed(Failure::stalled(message))
         };
         let project = project.ok_or_else(is_broken)?;
-        let lost = unreadable::breaking(&unreadable::suspects(&to, problems), &Origins::of(&project));
         let applied = assumed(&project, &self.name, &from);
+        let lost = unreadable::breaking(&to, problems, &applied);
         Ok(Compared { project: to, from: Some(from.to_string()), applied, lost })
     }
 }
 
 /// What is applied and held by the state folder's word.
 async fn applied(store: &SqliteReader, project: &Arc<Project>, problems: &[manifest::Problem]) -> Result<Compared> {
-    let lost = unreadable_but_applied(store, project, problems).await?;
     let seen = shown(store, project).await?;
+    let lost = unreadable::breaking(project, problems, &seen.stages);
     Ok(Compared { project: seen.project, from: Some("applied".to_owned()), applied: seen.stages, lost })
 }
 

@@ -6,83 +6,98 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::manifest::{NOT_APPLIED, Problem, Severity};
 use crate::model::ids::StageName;
 use crate::model::object::{Object, ObjectKey};
-use crate::model::project::Project;
+use crate::model::project::{Project, StageContent};
+use crate::plan::build::Applied;
 
 /// Something behind which an applied object may have vanished. What else is wrong is a warning.
-#[derive(Debug)]
-pub struct Suspect<'a> {
-    problem: &'a Problem,
-    /// The objects that a document may have stood for, where nobody declares them now; a file may have declared any.
-    gone: Option<Vec<(StageName, &'a ObjectKey)>>,
+enum Suspect<'a> {
+    /// A file of which nothing is declared: it may have declared anything.
+    File(&'a Problem),
+    /// A document whose kind is none that is applied: it may have stood for the objects that it names.
+    Document(&'a Problem),
 }
 
-/// Where applied objects were declared: their files, by what they are.
-#[derive(Debug, Default)]
-pub struct Origins(BTreeMap<(StageName, ObjectKey), String>);
-
-impl Origins {
-    /// Adds an object of a stage.
-    pub fn add(&mut self, stage: &StageName, object: &Object) {
-        self.0.insert((stage.clone(), object.key.clone()), object.location.file.clone());
-    }
-
-    /// Those of a revision that is applied whole.
-    pub fn of(project: &Project) -> Self {
-        let mut origins = Self::default();
-        for stage in &project.stages {
-            stage.objects.iter().for_each(|object| origins.add(&stage.name, object));
-        }
-        origins
-    }
+/// An applied object that a project declares no longer.
+struct Gone<'a> {
+    stage: &'a StageName,
+    object: &'a Object,
 }
 
-/// The problems of files of which nothing is declared now, and of documents whose kind is none that is applied. A document may
-/// have been moved in the same push, so its file does not matter.
-pub fn suspects<'a>(project: &Project, problems: &'a [Problem]) -> Vec<Suspect<'a>> {
-    if problems.is_empty() {
+/// The problems of a project that break its revision, as errors: of what was `applied` something is declared no longer, and
+/// may have vanished behind them. A document may have been moved in the same push, so its file does not matter.
+pub fn breaking(project: &Project, problems: &[Problem], applied: &BTreeMap<StageName, Applied>) -> Vec<Problem> {
+    let gone: Vec<Gone<'_>> =
+        applied.iter().flat_map(|(stage, seen)| gone(stage, project.stage(stage), seen)).collect();
+    if gone.is_empty() {
         return Vec::new();
     }
-    let declared = Origins::of(project);
-    let files: BTreeSet<&str> = declared.0.values().map(String::as_str).collect();
-    let suspect = |problem: &'a Problem| {
-        if problem.code != NOT_APPLIED {
-            return (!files.contains(problem.file.as_str())).then_some(Suspect { problem, gone: None });
-        }
-        let stages = project.stages.iter().map(|stage| &stage.name);
-        let keys = stages.flat_map(|stage| problem.may_stand_for.iter().map(|key| (stage.clone(), key)));
-        let gone: Vec<_> =
-            keys.filter(|(stage, key)| !declared.0.contains_key(&(stage.clone(), (*key).clone()))).collect();
-        (!gone.is_empty()).then_some(Suspect { problem, gone: Some(gone) })
-    };
-    problems.iter().filter_map(suspect).collect()
+    suspects(project, problems).into_iter().filter_map(|suspect| suspect.breaks(&gone)).collect()
 }
 
-/// Those of the suspects that break their revision, as errors.
-pub fn breaking(suspects: &[Suspect<'_>], applied: &Origins) -> Vec<Problem> {
-    suspects.iter().filter_map(|suspect| suspect.breaks(applied)).collect()
+/// What is applied in a stage and declared no longer. It is among what differs, so that no more is applied than was read.
+fn gone<'a>(
+    stage: &'a StageName,
+    declared: Option<&'a StageContent>,
+    seen: &'a Applied,
+) -> impl Iterator<Item = Gone<'a>> {
+    let configs = seen.configs.values().map(|config| &*config.object);
+    let all = configs.chain(seen.objects.values().map(|object| &*object.object));
+    let is_declared = move |object: &&Object| declared.is_some_and(|stage| stage.objects.contains(&object.key));
+    all.filter(move |object| !is_declared(object)).map(move |object| Gone { stage, object })
+}
+
+fn suspects<'a>(project: &Project, problems: &'a [Problem]) -> Vec<Suspect<'a>> {
+    let (documents, files): (Vec<_>, Vec<_>) = problems.iter().partition(|problem| problem.code == NOT_APPLIED);
+    let mut silent: BTreeSet<&str> = files.iter().map(|problem| problem.file.as_str()).collect();
+    for object in project.stages.iter().flat_map(|stage| stage.objects.iter()) {
+        if silent.is_empty() {
+            break;
+        }
+        silent.remove(object.location.file.as_str());
+    }
+    let files = files.into_iter().filter(|problem| silent.contains(problem.file.as_str())).map(Suspect::File);
+    files.chain(documents.into_iter().map(Suspect::Document)).collect()
 }
 
 impl Suspect<'_> {
-    fn breaks(&self, applied: &Origins) -> Option<Problem> {
-        let file = &self.problem.file;
-        let error = Problem { severity: Severity::Error, ..self.problem.clone() };
-        let Some(gone) = &self.gone else { return applied.0.values().any(|of| of == file).then_some(error) };
-        let lost = |(stage, key): &(StageName, &ObjectKey)| applied.0.get_key_value(&(stage.clone(), (*key).clone()));
-        let ((_, lost), from) = gone.iter().find_map(lost)?;
-        let place = if from == file { "here".to_owned() } else { format!("in `{from}`") };
-        let kind = &lost.kind;
-        Some(error.hint(format!(
-            "{lost} was declared {place}, and would be deleted: did you mean `{kind}`? If not, remove this document too, \
-             or `exclude` its file"
-        )))
+    /// The problem as an error, if one of these has vanished behind it.
+    fn breaks(&self, gone: &[Gone<'_>]) -> Option<Problem> {
+        match self {
+            Self::File(problem) => {
+                let declared = |gone: &Gone<'_>| gone.object.location.file == problem.file;
+                gone.iter().any(declared).then(|| as_error(problem))
+            }
+            Self::Document(problem) => {
+                let lost = problem.may_stand_for.iter().find_map(|key| first(gone, key))?;
+                let (key, file) = (&lost.key, &lost.location.file);
+                let place = if *file == problem.file { "here".to_owned() } else { format!("in `{file}`") };
+                let kind = &key.kind;
+                Some(as_error(problem).hint(format!(
+                    "{key} was declared {place}, and would be deleted: did you mean `{kind}`? If not, remove this document too, \
+                     or `exclude` its file"
+                )))
+            }
+        }
     }
+}
+
+/// What is gone under a key, in the first stage of which it is.
+fn first<'a>(gone: &[Gone<'a>], key: &ObjectKey) -> Option<&'a Object> {
+    let here = gone.iter().filter(|gone| gone.object.key == *key);
+    here.min_by_key(|gone| gone.stage).map(|gone| gone.object)
+}
+
+fn as_error(problem: &Problem) -> Problem {
+    Problem { severity: Severity::Error, ..problem.clone() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ids::CommitId;
     use crate::model::object::{Kind, Location};
     use crate::model::shipyard::Shipyard;
+    use crate::plan::assumed::assumed;
     use crate::testing::world::{deployment_config, project};
 
     fn problem(file: &str) -> Problem {
@@ -97,10 +112,10 @@ mod tests {
     }
 
     fn told(now: &[Object], problems: &[Problem], applied: &[Object]) -> Vec<String> {
-        let mut origins = Origins::default();
-        applied.iter().for_each(|object| origins.add(&StageName::new("default"), object));
-        let suspects = suspects(&project(Shipyard::implicit(), now), problems);
-        breaking(&suspects, &origins).iter().map(ToString::to_string).collect()
+        let before = project(Shipyard::implicit(), applied);
+        let applied = assumed(&before, &"repo".into(), &CommitId::new("c"));
+        let breaking = breaking(&project(Shipyard::implicit(), now), problems, &applied);
+        breaking.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -109,6 +124,9 @@ mod tests {
         let problems = [problem("web.yaml"), problem("api.yaml"), problem("notes.yaml")];
         let breaking = told(&now, &problems, &[config_in("web.yaml", "web"), config_in("api.yaml", "api")]);
         assert_eq!(breaking, ["api.yaml:3:1: error: is no YAML"]);
+        let moved = [config_in("web.yaml", "web"), config_in("web.yaml", "api")];
+        let applied = [config_in("web.yaml", "web"), config_in("api.yaml", "api")];
+        assert!(told(&moved, &problems, &applied).is_empty(), "what was moved is not lost");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! starts, since nobody knows what an earlier one had examined. A few at a time, and the same share for every project
 //! that waits, while nobody is behind with what was admitted before.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::engine::transition::{Input, SLOTS_AT_ONCE, Touched};
 use crate::error::{Class, Result};
 use crate::executor::drive::Driver;
 use crate::executor::hindrances::Hindrances;
+use crate::executor::line::Line;
 use crate::executor::outbox::STORE_PAUSE;
 use crate::model::ids::{ProjectName, ServiceKey};
 use crate::model::time::Timestamp;
@@ -32,7 +33,8 @@ pub struct Admission {
 #[derive(Debug, Default)]
 pub(crate) struct SlotQueue {
     everything: bool,
-    waiting: BTreeMap<ProjectName, BTreeSet<ServiceKey>>,
+    /// First come, first served.
+    waiting: BTreeMap<ProjectName, Line<ServiceKey>>,
     /// Those that could not be examined, with when to try again.
     later: BTreeMap<ServiceKey, Timestamp>,
 }
@@ -133,17 +135,14 @@ impl SlotQueue {
 
     fn extend(&mut self, slots: impl IntoIterator<Item = ServiceKey>) {
         for slot in slots {
-            self.waiting.entry(slot.project.clone()).or_default().insert(slot);
+            self.waiting.entry(slot.project.clone()).or_default().extend([slot]);
         }
     }
 
     /// The same share of every project, at least one of each.
     fn take_some(&mut self) -> Vec<ServiceKey> {
         let share = SLOTS_AT_ONCE.div_ceil(self.waiting.len().max(1));
-        let mut some = Vec::new();
-        for slots in self.waiting.values_mut() {
-            some.extend(std::iter::from_fn(|| slots.pop_first()).take(share));
-        }
+        let some = self.waiting.values_mut().flat_map(|slots| slots.take(share)).collect();
         self.waiting.retain(|_, slots| !slots.is_empty());
         some
     }
@@ -172,6 +171,15 @@ mod tests {
         assert!(next.contains(&slots("small", 1)[0]), "{next:?}");
         let rest: usize = std::iter::from_fn(|| Some(queue.take_some().len()).filter(|taken| *taken > 0)).sum();
         assert_eq!((next.len() + rest, queue.is_empty()), (100 - SLOTS_AT_ONCE + 1, true));
+    }
+
+    #[test]
+    fn within_a_project_who_came_first_is_first_whatever_its_name() {
+        let mut queue = SlotQueue::default();
+        let (late, early) = (slots("shop", SLOTS_AT_ONCE + 1), slots("shop", SLOTS_AT_ONCE + 2).pop());
+        queue.extend(early.clone());
+        queue.extend(late);
+        assert_eq!(queue.take_some().first(), early.as_ref());
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod git_events;
 pub mod hindrances;
 pub mod imports;
 mod inherited;
+mod line;
 pub mod outbox;
 pub mod pace;
 pub mod perform;

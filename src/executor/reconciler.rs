@@ -2,9 +2,10 @@
 //! is acted on. Nothing of this needs to be remembered, because it can always be worked out again.
 
 mod awaited_services;
+mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ pub struct Reconciler {
     declarations: Arc<dyn Declarations>,
     side_by_side: usize,
     /// Deployment configs whose versions share the traffic, as they were last reconciled.
-    sharing: Arc<Mutex<BTreeMap<ConfigKey, Wanted>>>,
+    sharing: Arc<Mutex<traffic::Sharing>>,
     /// Whether these were read from the store once.
     knows_traffic: Arc<AtomicBool>,
     /// Run-once pods whose end was reported to the run that waits for it, with when they were made: once such a pod is
@@ -188,19 +189,6 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Which versions share the traffic: before services are told anything, so that none gets what is not its own.
-    async fn take_stock_of_traffic(&self) -> Result<()> {
-        if self.knows_traffic.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        let configs = self.driver.store.configs(None, None).await?.found.into_iter().map(|config| config.value);
-        for state in configs.filter(|state| state.wanted.shares_traffic()) {
-            self.sharing().insert(state.key, state.wanted);
-        }
-        self.knows_traffic.store(true, Ordering::Relaxed);
-        Ok(())
-    }
-
     /// What there is in a namespace: run-once pods; says whether there are pods that no record names.
     async fn take_stock_of(
         &self,
@@ -223,7 +211,7 @@ impl Reconciler {
     /// The services of everything that was announced, or all; says whether some that nobody declares may not go yet.
     async fn reconcile_services(&self, due: &ServicesDue) -> Result<bool> {
         let mut are_left = false;
-        let sharing = self.sharing().clone();
+        let sharing = self.sharing();
         let services = self.services(&sharing);
         let mut places: BTreeSet<ObjectPlace> =
             due.some.iter().chain(&due.again).filter_map(ObjectPlace::service).collect();
@@ -297,29 +285,14 @@ impl Reconciler {
     async fn try_reconcile(&self, config: &ConfigKey) -> Result<Option<Timestamp>> {
         let Some(state) = self.driver.store.config(config).await?.map(|state| state.value) else {
             self.driver.hindrances.forget(config);
-            self.sharing().remove(config);
+            self.forget_traffic(config);
+            self.divide_traffic(config, &[]).await;
             return Ok(None);
         };
-        if self.shares_traffic(&state) {
-            let sharing = self.sharing().clone();
-            self.services(&sharing).reconcile_stage(&config.project, &config.stage).await?;
-        }
         let pods = self.runtime.observe_config(&state.destination.namespace, config).await?;
+        self.note_traffic(&state);
+        self.divide_traffic(config, &pods).await;
         self.reconcile_config(&state, &pods).await
-    }
-
-    /// Notes whether a deployment config has versions that share the traffic; says whether it has or had.
-    fn shares_traffic(&self, state: &ConfigState) -> bool {
-        let mut sharing = self.sharing();
-        let before = sharing.remove(&state.key);
-        if state.wanted.shares_traffic() {
-            sharing.insert(state.key.clone(), state.wanted.clone());
-        }
-        before.is_some() || state.wanted.shares_traffic()
-    }
-
-    fn sharing(&self) -> MutexGuard<'_, BTreeMap<ConfigKey, Wanted>> {
-        self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the run that waits for a run-once pod that it ended.
@@ -470,7 +443,7 @@ impl Reconciler {
         for pod in pods {
             self.runtime.remove_pod(pod).await?;
         }
-        self.sharing().remove(config);
+        self.forget_traffic(config);
         self.driver.commit(&[Input::Forget(config.clone())]).await
     }
 }

@@ -16,7 +16,7 @@ use crate::model::pod::{ObservedPod, Scalar};
 use crate::model::state::{ConfigState, Earlier, ObjectState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
-use crate::model::wanted::Wanted;
+use crate::model::wanted::{Backend, Wanted};
 use crate::runtime::{EarlierService, ExternalEndpoint, Runtime, ServicePort, ServiceSpec};
 use crate::store::{ReadStore, RecordKey};
 
@@ -114,7 +114,7 @@ impl Services<'_> {
     /// If the store or the runtime fails; one service that fails is set aside.
     pub async fn reconcile_all(&self) -> Result<bool> {
         let mut are_left = false;
-        let answering = self.apply_all(None).await?;
+        let answering = self.apply_all().await?;
         let mut namespaces = BTreeSet::from_iter(self.runtime.namespaces().await?);
         namespaces.extend(answering.known.iter().map(|(namespace, _)| namespace.clone()));
         for namespace in namespaces {
@@ -144,14 +144,6 @@ impl Services<'_> {
 
     async fn may_go(&self, namespace: &Namespace, name: &str) -> Result<bool> {
         inherited::service_may_go(self.store, self.declarations, self.runtime, namespace, name).await
-    }
-
-    /// Makes the services of a stage answer.
-    ///
-    /// # Errors
-    /// As [`Services::reconcile_all`].
-    pub async fn reconcile_stage(&self, project: &ProjectName, stage: &StageName) -> Result<()> {
-        self.apply_all(Some((project, stage))).await.map(drop)
     }
 
     /// Makes the service answer that an object is, or leads elsewhere.
@@ -188,17 +180,15 @@ impl Services<'_> {
         self.end(namespace, &place.key.name).await
     }
 
-    /// Applies the services of a stage, or all; says which there are to be. What is declared and cannot be read stays as it
-    /// is.
-    async fn apply_all(&self, place: Option<(&ProjectName, &StageName)>) -> Result<Answering> {
-        let (project, stage) = place.unzip();
-        let services = self.store.objects(project, stage, Some(&Kind::Service)).await?;
+    /// Applies all services; says which there are to be. What is declared and cannot be read stays as it is.
+    async fn apply_all(&self) -> Result<Answering> {
+        let services = self.store.objects(None, None, Some(&Kind::Service)).await?;
         let mut answering = Answering::default();
         if services.found.is_empty() && services.damaged.is_empty() {
-            self.forget_all_but(place, &BTreeSet::new());
+            self.selectors.keep_only(&BTreeSet::new());
             return Ok(answering);
         }
-        let endpoints = self.store.objects(project, stage, Some(&Kind::Endpoints)).await?;
+        let endpoints = self.store.objects(None, None, Some(&Kind::Endpoints)).await?;
         for damaged in services.damaged.iter().chain(&endpoints.damaged) {
             let RecordKey::Object(place) = &damaged.key else { continue };
             let key = ObjectKey { kind: Kind::Service, ..place.key.clone() };
@@ -209,7 +199,7 @@ impl Services<'_> {
         let leads: BTreeMap<_, _> = endpoints.found.iter().map(|it| (home(&it.value), &it.value)).collect();
         let mut there: BTreeSet<ObjectPlace> = answering.unclear.clone();
         there.extend(services.found.iter().map(|service| ObjectPlace::from(&service.value)));
-        self.forget_all_but(place, &there);
+        self.selectors.keep_only(&there);
         let mut down = BTreeMap::new();
         for service in services.found.iter().map(|service| &service.value) {
             let (place, name) = (ObjectPlace::from(service), service.object.key.name.clone());
@@ -225,13 +215,6 @@ impl Services<'_> {
             }
         }
         Ok(answering)
-    }
-
-    /// Where everything is examined, what is not there leads nowhere.
-    fn forget_all_but(&self, place: Option<(&ProjectName, &StageName)>, there: &BTreeSet<ObjectPlace>) {
-        if place.is_none() {
-            self.selectors.keep_only(there);
-        }
     }
 
     /// Where the services are that lead to a deployment config's pods or are delivered with it.
@@ -305,17 +288,34 @@ impl Services<'_> {
             true => declared,
             false => self.runtime.service_spec(&declared.namespace, &declared.name).await?.unwrap_or(declared),
         };
-        let here = |config: &ConfigKey| (&config.project, &config.stage) == (&service.project, &service.stage);
-        spec.backends = match self.sharing.keys().any(here) {
-            true => {
-                let pods = self.runtime.observe(&spec.namespace).await?;
-                let leads_to = |pod: &ObservedPod| spec.selects(pod.version(), &pod.labels);
-                traffic::backends(leads_to, &pods, self.sharing, self.now)
-            }
-            false => Vec::new(),
-        };
+        spec.backends = self.backends(service, &spec).await?;
+        self.selectors.note_applied(&ObjectPlace::from(service), &spec);
         let applied = self.runtime.apply_service(&spec).await?;
         applied.problem.map_or(Ok(()), |problem| Err(Failure::transient(problem)))
+    }
+
+    /// How a service divides its traffic among the versions that it leads to. Only its own pods are read, and all of those whose
+    /// versions have shares: these follow from how many there are.
+    async fn backends(&self, service: &ObjectState, spec: &ServiceSpec) -> Result<Vec<Backend>> {
+        if !self.are_shared(&service.project, &service.stage) {
+            return Ok(Vec::new());
+        }
+        let mut pods = self.runtime.observe_selected(spec).await?;
+        let owners = pods.iter().filter_map(|pod| pod.version()).map(|(config, _)| config);
+        let shared: BTreeSet<ConfigKey> = owners.filter(|config| self.sharing.contains_key(config)).cloned().collect();
+        pods.retain(|pod| !pod.version().is_some_and(|(config, _)| shared.contains(config)));
+        for config in &shared {
+            pods.extend(self.runtime.observe_config(&spec.namespace, config).await?);
+        }
+        let leads_to = |pod: &ObservedPod| spec.selects(pod.version(), &pod.labels);
+        Ok(traffic::backends(leads_to, &pods, self.sharing, self.now))
+    }
+
+    /// Whether versions of any deployment config of a stage share the traffic.
+    fn are_shared(&self, project: &ProjectName, stage: &StageName) -> bool {
+        let first = ConfigKey { project: project.clone(), stage: stage.clone(), name: String::new() };
+        let next = self.sharing.range(first..).next();
+        next.is_some_and(|(config, _)| (&config.project, &config.stage) == (project, stage))
     }
 }
 

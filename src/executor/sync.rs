@@ -11,7 +11,6 @@ use crate::engine::rollback::propose;
 use crate::engine::sequence::incoming::Told;
 use crate::engine::sync::{self, Allowance, Head, Known, Trigger, Watched};
 use crate::engine::transition::Transition;
-use crate::engine::unreadable::Origins;
 use crate::engine::{holds, unreadable};
 use crate::error::{Class, Failure, Result};
 use crate::executor::applied::{Stages, surroundings};
@@ -21,10 +20,9 @@ use crate::manifest::Problem;
 use crate::model::cloud_event::CloudEvent;
 use crate::model::hold::{Hold, Release};
 use crate::model::ids::{CommitId, ProjectName, RunId, ServiceKey, ServiceName, StageName};
-use crate::model::project::Project;
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::state::{RepositoryState, RevisionResult, Versioned};
-use crate::store::{ReadStore, RunFilter, Transaction};
+use crate::store::{RunFilter, Transaction};
 
 /// The port to the revisions of a repository.
 #[async_trait]
@@ -282,36 +280,14 @@ async fn fulfilled(driver: &Driver, state: &RepositoryState, head: &Head) -> Res
 async fn surrounded(driver: &Driver, read: Read, release: &Release, records: &mut Records) -> Result<(Head, Stages)> {
     let Read { mut head, problems } = read;
     let Ok(project) = head.declared.clone() else { return Ok((head, Stages::default())) };
-    let unreadable = unreadable_but_applied(&*driver.store, &project, &problems).await?;
-    if !unreadable.is_empty() {
-        head.declared = Err(unreadable.iter().map(ToString::to_string).collect());
+    let seen = surroundings(&*driver.store, &project, release, records).await?;
+    let breaking = unreadable::breaking(&project, &problems, &seen.stages);
+    if !breaking.is_empty() {
+        head.declared = Err(breaking.iter().map(ToString::to_string).collect());
         return Ok((head, Stages::default()));
     }
-    let seen = surroundings(&*driver.store, &project, release, records).await?;
     let head = Head { declared: Ok(seen.project), lifted: seen.lifted, ..head };
     Ok((head, seen.stages))
-}
-
-/// A file that cannot be read is only a warning, and so is a document of another kind, unless something of it is applied:
-/// what it declared must not be taken for deleted.
-///
-/// # Errors
-/// If the store cannot be read.
-pub async fn unreadable_but_applied(
-    store: &dyn ReadStore,
-    project: &Project,
-    problems: &[Problem],
-) -> Result<Vec<Problem>> {
-    let suspects = unreadable::suspects(project, problems);
-    if suspects.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut applied = Origins::default();
-    let configs = store.configs(Some(&project.name), None).await?.whole()?;
-    configs.iter().for_each(|config| applied.add(&config.value.key.stage, &config.value.object));
-    let objects = store.objects(Some(&project.name), None, None).await?.whole()?;
-    objects.iter().for_each(|object| applied.add(&object.value.stage, &object.value.object));
-    Ok(unreadable::breaking(&suspects, &applied))
 }
 
 /// What is remembered of a repository, or what there is to know of one that nothing is remembered of.

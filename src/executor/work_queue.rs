@@ -1,11 +1,12 @@
 //! What is to be reconciled next, and when.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::engine::transition::Touched;
+use crate::executor::line::Line;
 use crate::executor::set_aside::Item;
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, ServiceKey, StageName};
 use crate::model::pod::{PodId, PodOwner};
@@ -22,7 +23,7 @@ pub(crate) struct WorkQueue {
     pub(super) images: BTreeSet<String>,
     /// Run-once pods.
     pub(super) pods: BTreeSet<PodId>,
-    pub(super) configs: Line,
+    pub(super) configs: Line<ConfigKey>,
     /// How many of them are left from when everything was to be reconciled.
     pub(super) stock: usize,
     pub(super) later: BTreeMap<Item, Timestamp>,
@@ -45,13 +46,6 @@ pub(super) struct ServicesDue {
     pub(super) left: BTreeSet<(Namespace, ObjectPlace)>,
     /// Sequences of these wait for what is delivered with them to listen.
     pub(super) awaited: BTreeSet<ServiceKey>,
-}
-
-/// Deployment configs in the order in which they came, each once.
-#[derive(Debug, Default)]
-pub(super) struct Line {
-    order: VecDeque<ConfigKey>,
-    members: BTreeSet<ConfigKey>,
 }
 
 impl WorkQueue {
@@ -165,31 +159,6 @@ impl ServicesDue {
     }
 }
 
-impl Line {
-    pub(super) fn is_empty(&self) -> bool {
-        self.order.is_empty()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.order.len()
-    }
-
-    pub(super) fn extend(&mut self, configs: impl IntoIterator<Item = ConfigKey>) {
-        for config in configs {
-            if self.members.insert(config.clone()) {
-                self.order.push_back(config);
-            }
-        }
-    }
-
-    /// The first ones, at most so many.
-    pub(super) fn take(&mut self, most: usize) -> Vec<ConfigKey> {
-        let first: Vec<ConfigKey> = self.order.drain(..most.min(self.order.len())).collect();
-        first.iter().for_each(|config| _ = self.members.remove(config));
-        first
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,16 +166,6 @@ mod tests {
 
     fn config(name: &str) -> ConfigKey {
         ConfigKey { project: "shop".into(), stage: "dev".into(), name: name.to_owned() }
-    }
-
-    #[test]
-    fn who_came_first_is_first_however_often_others_come() {
-        let mut line = Line::default();
-        line.extend([config("web"), config("api"), config("web")]);
-        assert_eq!(line.take(1), [config("web")]);
-        line.extend([config("web"), config("api")]);
-        assert_eq!(line.take(9), [config("api"), config("web")]);
-        assert!(line.is_empty());
     }
 
     #[test]

@@ -72,6 +72,13 @@ pub trait Runtime: Send + Sync {
         Ok(pods)
     }
 
+    /// The same of those that a service leads to.
+    async fn observe_selected(&self, service: &ServiceSpec) -> Result<Vec<ObservedPod>> {
+        let mut pods = self.observe(&service.namespace).await?;
+        pods.retain(|pod| service.selects(pod.version(), &pod.labels));
+        Ok(pods)
+    }
+
     /// The same of one pod.
     async fn observe_pod(&self, pod: &PodId) -> Result<Option<ObservedPod>> {
         Ok(self.observe(&pod.namespace).await?.into_iter().find(|seen| &seen.id == pod))

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use launchway::clock::SystemClock;
 use launchway::error::{Failure, Result};
-use launchway::model::ids::{Incarnation, Namespace, RepositoryName};
+use launchway::model::ids::{Incarnation, Namespace, PodName, RepositoryName};
 use launchway::model::object::ObjectKey;
 use launchway::model::outcome::PodOutcome;
 use launchway::model::pod::{ObservedPod, Pod, PodId, PodOwner, PodPhase, SecurityContext};
@@ -79,6 +79,10 @@ impl ServiceTable for Services {
 
     fn spec(&self, _: &Namespace, _: &str) -> Result<Option<ServiceSpec>> {
         Ok(None)
+    }
+
+    fn selected(&self, _: &ServiceSpec) -> Vec<PodName> {
+        Vec::new()
     }
 
     fn remove(&self, _: &Namespace, _: &str) -> Result<()> {

@@ -238,7 +238,7 @@ fn what_cannot_be_served_is_refused() {
 #[test]
 fn a_pod_is_told_to_the_services_that_select_it_and_to_no_other() {
     let world = World::new();
-    world.web();
+    let (web, _) = world.web();
     let mut other = spec("other", &[unused_port()]);
     other.selector = [("app".to_owned(), "other".to_owned())].into();
     world.apply(&other);
@@ -250,6 +250,8 @@ fn a_pod_is_told_to_the_services_that_select_it_and_to_no_other() {
         world.comes(pod);
         assert_eq!(world.listed("web").ready, ready);
     }
+    let selected = |spec| world.services.selected(spec).iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!((selected(&web), selected(&other)), (vec!["web-1".to_owned(), "web-2".to_owned()], vec![]));
     world.goes(&pods[0].id());
     assert_eq!(world.listed("web").ready, 1);
     assert_eq!(fs::read_to_string(untouched).unwrap(), "as it is");

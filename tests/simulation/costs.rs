@@ -90,15 +90,32 @@ impl Counted {
 
     /// What follows from what was announced.
     async fn cost_of(&self, heard: Heard) -> Cost {
-        let count = &self.store.guard;
-        let all = || {
-            let of_store = [&count.calls, &count.records].map(|counted| counted.load(Ordering::SeqCst));
-            (of_store, self.world.runtime.asked_of_services())
-        };
-        let before = all();
+        let before = self.so_far();
         let woken = self.world.follow(heard).await.unwrap();
-        let ([calls, records], services) = all();
-        Cost { woken, calls: calls - before.0[0], records: records - before.0[1], services: services - before.1 }
+        self.since(&before, woken)
+    }
+
+    /// A push, and all that follows from it.
+    async fn cost_of_push(&mut self, objects: &[Object]) -> Cost {
+        let (before, heard) = (self.so_far(), self.world.listen());
+        self.push(objects).await;
+        let woken = self.world.follow(heard).await.unwrap();
+        let cost = self.since(&before, woken);
+        let open = self.world.runs().await.unwrap().into_iter().filter(|run| !run.is_ended()).count();
+        assert_eq!(open, 0, "it has come to its end");
+        cost
+    }
+
+    /// Reads and transactions, records, and what was asked of services.
+    fn so_far(&self) -> [usize; 3] {
+        let count = &self.store.guard;
+        let [calls, records] = [&count.calls, &count.records].map(|counted| counted.load(Ordering::SeqCst));
+        [calls, records, self.world.runtime.asked_of_services()]
+    }
+
+    fn since(&self, before: &[usize; 3], woken: usize) -> Cost {
+        let [calls, records, services] = self.so_far();
+        Cost { woken, calls: calls - before[0], records: records - before[1], services: services - before[2] }
     }
 }
 
@@ -144,6 +161,35 @@ async fn the_death_of_a_pod_costs_the_same_among_ten_services_and_among_many() {
     assert_eq!(few, a_pod_dies_among(MANY).await);
 }
 
+/// A service of each name, and configs of which the fifth has two versions that share the traffic for good.
+async fn a_pod_dies_that_shares_the_traffic_among(count: u32) -> Cost {
+    let objects = |image: &str| {
+        let ab = json!({"replicas": 2, "strategy": {"type": "AB", "abParams": {"weight": 20}}});
+        let config = |number| match number {
+            5 => deployment_config("app-5", image, 2, ab.clone()),
+            _ => deployment_config(&format!("app-{number}"), "host", 1, json!({})),
+        };
+        services(count).into_iter().chain((0..count).map(config)).collect::<Vec<_>>()
+    };
+    let mut counted = Counted::with(&objects("a")).await;
+    counted.push(&objects("b")).await;
+    counted.world.settle().await.unwrap();
+    let runtime = &counted.world.runtime;
+    let divided = runtime.services().into_iter().filter(|service| !service.backends.is_empty());
+    assert_eq!(divided.map(|service| service.name).collect::<Vec<_>>(), ["app-5"]);
+    let pod = runtime.pods().into_iter().find(|pod| pod.id.name.as_str().starts_with("app-5-2-")).unwrap();
+    let heard = counted.world.listen();
+    runtime.lose(&pod.id);
+    counted.cost_of(heard).await
+}
+
+#[tokio::test]
+async fn the_death_of_a_pod_concerns_the_services_alone_that_lead_to_its_versions() {
+    let few = a_pod_dies_that_shares_the_traffic_among(10).await;
+    assert!(few.services > 0 && few.services <= 2 * few.woken, "{few:?}");
+    assert_eq!(few, a_pod_dies_that_shares_the_traffic_among(MANY / 2).await);
+}
+
 /// All services are under way; then one of them changes, which a hold keeps from being written.
 #[tokio::test]
 async fn a_push_of_one_service_is_not_decided_on_the_deliveries_of_others() {
@@ -163,6 +209,27 @@ async fn a_push_of_one_service_is_not_decided_on_the_deliveries_of_others() {
     let of = |service: &str| read.iter().filter(|key| key.contains(service)).count();
     assert!(of("web") > 0, "{read:?}");
     assert_eq!(of("api"), 0, "{read:?}");
+}
+
+/// One of so many services is pushed, after it was so many times before.
+async fn one_is_pushed(services: u32, before: u32) -> Cost {
+    let mut objects = configs(services);
+    let mut counted = Counted::with(&objects).await;
+    let mut cost = None;
+    for push in 0..=before {
+        objects[5] = deployment_config("app-5", &format!("image-{push}"), 1, json!({}));
+        cost = Some(counted.cost_of_push(&objects).await);
+    }
+    cost.unwrap()
+}
+
+#[tokio::test]
+async fn a_push_costs_what_it_changes_however_much_there_is_and_was() {
+    let (few, later) = (one_is_pushed(10, 20).await, one_is_pushed(10, 60).await);
+    assert_eq!(few, later, "after more pushes");
+    let many = one_is_pushed(MANY, 20).await;
+    let beside_digests = |cost: Cost, services: u32| Cost { records: cost.records - services as usize, ..cost };
+    assert_eq!(beside_digests(few, 10), beside_digests(many, MANY), "beside the digest of each, which is compared");
 }
 
 /// The objects without one of them are pushed.

@@ -18,6 +18,7 @@ mod random;
 mod retention;
 mod simulations;
 mod stories;
+mod traffic;
 mod transitions;
 
 /// A folder for a store, in memory where the machine has a place for that: syncing to disk is what takes time here.

@@ -201,6 +201,13 @@ impl Services {
         Ok(records.all().map(|record| record.address()).collect())
     }
 
+    /// The pods that a service leads to, as they were last told, sorted.
+    pub fn selected(&self, service: &ServiceSpec) -> Vec<PodName> {
+        let state = self.state();
+        let pods = state.pods.get(&service.namespace).into_iter().flat_map(|pods| pods.candidates(service));
+        pods.filter(|pod| spec::leads_to(service, pod)).map(|pod| pod.name.clone()).collect()
+    }
+
     /// Tells which pods a namespace has now. Its services find out by themselves which of them are ready. If their processes
     /// are gone, they get new ones.
     pub fn pods_changed(&self, namespace: &Namespace, pods: Vec<PodEndpoint>) -> Result<()> {

@@ -1,7 +1,7 @@
 //! What pods need of services, and what services learn of pods.
 
 use crate::error::Result;
-use crate::model::ids::Namespace;
+use crate::model::ids::{Namespace, PodName};
 use crate::model::pod::PodId;
 use crate::runtime::local::service::{PodEndpoint, Services};
 use crate::runtime::{ServiceAddress, ServiceSpec};
@@ -25,6 +25,9 @@ pub trait ServiceTable: Send + Sync {
 
     /// A service as it was asked for last; nothing, if it is unknown or that cannot be read any more.
     fn spec(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceSpec>>;
+
+    /// The pods that a service leads to, as they were last told, sorted.
+    fn selected(&self, service: &ServiceSpec) -> Vec<PodName>;
 
     /// Ends a service. Nothing happens if it is unknown.
     fn remove(&self, namespace: &Namespace, name: &str) -> Result<()>;
@@ -60,6 +63,10 @@ impl ServiceTable for Services {
 
     fn spec(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceSpec>> {
         Services::spec(self, namespace, name)
+    }
+
+    fn selected(&self, service: &ServiceSpec) -> Vec<PodName> {
+        Services::selected(self, service)
     }
 
     fn remove(&self, namespace: &Namespace, name: &str) -> Result<()> {
