@@ -211,7 +211,7 @@ impl Inner {
         };
         table.change(id, |entry| entry.watched = true);
         drop(table);
-        self.shims.add(id.clone(), shim);
+        self.shims.add(id.clone(), shim, &dir.shim_log());
         Ok(())
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod changes;
 mod child;
 mod end_pods;
 mod handlers;
+mod held_logs;
 mod machine;
 mod probe;
 mod remark;

@@ -1,8 +1,9 @@
-//! How the daemon notices the end of shims: by a handle on each.
+//! How the daemon notices the end of shims: by the log that each holds open, or by a handle on it.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
+use super::held_logs::{HeldLogs, LetGo};
 use crate::model::pod::PodId;
 use crate::runtime::local::host::process::ProcessId;
 use crate::runtime::local::runtime::Inner;
@@ -18,8 +20,10 @@ use crate::runtime::local::runtime::Inner;
 const POLLING: Duration = Duration::from_millis(500);
 /// How many ends are taken in at once.
 const AT_ONCE: usize = 256;
-/// The key of what wakes the thread; shims have higher ones.
+/// The key of what wakes the thread.
 const WAKE: u64 = 0;
+/// The key of the logs that were let go of; shims have higher ones.
+const LOGS: u64 = 1;
 /// How long a pod may be without a shim after one ended at once.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How often all pods are read although nothing is announced.
@@ -30,13 +34,19 @@ const RESYNC: Duration = Duration::from_secs(30);
 pub(crate) struct ShimWatch {
     exits: OwnedFd,
     wake: OwnedFd,
+    /// `None` where a user may have no more instances of inotify: then each shim takes a descriptor.
+    logs: Option<HeldLogs>,
     shims: Mutex<Shims>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shims {
-    /// The keys of those that were added so far.
+    /// The highest key so far.
     last: u64,
+    /// Those that hold their logs, by the log's number. They take no descriptor of this process, which each program that it
+    /// starts would copy and close again.
+    holding: BTreeMap<i32, Shim>,
+    /// Those of which there is a descriptor, by its key.
     watched: BTreeMap<u64, Shim>,
     /// Those that ended before they could be watched, and those for which this process has no descriptor left.
     unwatched: Vec<Shim>,
@@ -56,24 +66,39 @@ impl ShimWatch {
         let exits = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&exits, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
-        Ok(Self { exits, wake, shims: Mutex::default() })
+        let logs = HeldLogs::new().inspect_err(|error| tracing::info!(%error, "each shim takes a descriptor")).ok();
+        if let Some(logs) = &logs {
+            epoll::add(&exits, logs, epoll::EventData::new_u64(LOGS), epoll::EventFlags::IN)?;
+        }
+        let (holding, watched, unwatched) = Default::default();
+        Ok(Self { exits, wake, logs, shims: Mutex::new(Shims { last: LOGS, holding, watched, unwatched }) })
     }
 
-    /// Watches a pod's shim too.
-    pub(crate) fn add(&self, pod: PodId, process: ProcessId) {
-        let exit = Pid::from_raw(process.pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    /// Watches a pod's shim too, whose standard error is `log`.
+    pub(crate) fn add(&self, pod: PodId, process: ProcessId, log: &Path) {
+        let shim = Shim { pod, process, _exit: None };
         let mut shims = self.shims();
+        let held = self.logs.as_ref().and_then(|logs| logs.watch(log, process.pid, shims.holding.len()));
+        match held {
+            // If it ends from now on, its log is let go of later than this.
+            Some(number) if process.lives() => drop(shims.holding.insert(number, shim)),
+            _ => self.watch_exit(&mut shims, shim),
+        }
+    }
+
+    /// Watches a shim by a descriptor.
+    fn watch_exit(&self, shims: &mut Shims, shim: Shim) {
+        let exit = Pid::from_raw(shim.process.pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         shims.last += 1;
         let key = shims.last;
         // It lives now, so the descriptor is of it and of no later process with its number.
         let watch = |exit| epoll::add(&self.exits, exit, epoll::EventData::new_u64(key), epoll::EventFlags::IN);
         match exit {
-            Some(exit) if process.lives() && watch(&exit).is_ok() => {
-                shims.watched.insert(key, Shim { pod, process, _exit: Some(exit) });
+            Some(exit) if shim.process.lives() && watch(&exit).is_ok() => {
+                shims.watched.insert(key, Shim { _exit: Some(exit), ..shim });
             }
             _ => {
-                shims.unwatched.push(Shim { pod, process, _exit: None });
-                drop(shims);
+                shims.unwatched.push(shim);
                 self.wake();
             }
         }
@@ -117,11 +142,26 @@ impl ShimWatch {
 
     fn take_ended(&self, keys: &[u64]) -> Vec<Shim> {
         let mut shims = self.shims();
+        if keys.contains(&LOGS) {
+            self.take_let_go(&mut shims);
+        }
         let mut ended: Vec<Shim> = keys.iter().filter_map(|key| shims.watched.remove(key)).collect();
         ended.extend(shims.unwatched.extract_if(.., |shim| !shim.process.lives()));
         drop(shims);
         ended.iter().for_each(Shim::reap);
         ended
+    }
+
+    /// Whose log was let go of is about to end, or has: a descriptor says when.
+    fn take_let_go(&self, shims: &mut Shims) {
+        let let_go = match self.logs.as_ref().map(HeldLogs::take_let_go) {
+            Some(LetGo::These(numbers)) => {
+                numbers.iter().filter_map(|number| shims.holding.remove(number)).collect::<Vec<_>>()
+            }
+            Some(LetGo::Unknown) => std::mem::take(&mut shims.holding).into_values().collect(),
+            None => Vec::new(),
+        };
+        let_go.into_iter().for_each(|shim| self.watch_exit(shims, shim));
     }
 
     fn shims(&self) -> MutexGuard<'_, Shims> {
@@ -134,6 +174,96 @@ impl Shim {
         if let Some(pid) = Pid::from_raw(self.process.pid) {
             // Only a shim that this very process started is its child and has to be waited for.
             waitpid(Some(pid), WaitOptions::NOHANG).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File, OpenOptions};
+    use std::path::PathBuf;
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// A process that has a log as its standard error, as a shim has.
+    struct Holder {
+        child: Child,
+        log: PathBuf,
+    }
+
+    impl Holder {
+        fn start(log: PathBuf) -> Self {
+            let file = File::create(&log).unwrap();
+            let child = Command::new("sleep").arg("1000").stdin(Stdio::null()).stderr(file).spawn().unwrap();
+            Self { child, log }
+        }
+
+        fn watched_by(&self, watch: &ShimWatch, name: &str) -> PodId {
+            let pod = PodId { namespace: "shop-dev".into(), name: name.into() };
+            let process = ProcessId::of(self.child.id().try_into().unwrap()).unwrap();
+            watch.add(pod.clone(), process, &self.log);
+            pod
+        }
+
+        /// Ends it; the pods whose shims have ended since.
+        fn end(mut self, watch: &ShimWatch) -> Vec<PodId> {
+            self.child.kill().unwrap();
+            loop {
+                let ended = watch.take_ended(&watch.pause(POLLING));
+                if !ended.is_empty() {
+                    return ended.into_iter().map(|shim| shim.pod).collect();
+                }
+            }
+        }
+    }
+
+    fn counts(watch: &ShimWatch) -> (usize, usize) {
+        let shims = watch.shims();
+        (shims.holding.len(), shims.watched.len() + shims.unwatched.len())
+    }
+
+    #[test]
+    fn a_shim_that_holds_its_log_takes_no_descriptor_and_its_end_is_noticed() {
+        let (folder, watch) = (tempfile::tempdir().unwrap(), ShimWatch::new().unwrap());
+        let [web, api] = ["web", "api"].map(|name| Holder::start(folder.path().join(name)));
+        let web_pod = web.watched_by(&watch, "web");
+        let api_pod = api.watched_by(&watch, "api");
+        assert_eq!(counts(&watch), (2, 0));
+        assert_eq!(web.end(&watch), [web_pod]);
+        assert_eq!(counts(&watch), (1, 0));
+        drop(OpenOptions::new().append(true).open(&api.log).unwrap());
+        assert!(watch.take_ended(&watch.pause(POLLING)).is_empty(), "somebody else has let go of it");
+        assert_eq!(counts(&watch), (0, 1), "nobody knows, so a descriptor says when it ends");
+        assert_eq!(api.end(&watch), [api_pod]);
+    }
+
+    #[test]
+    fn a_shim_whose_log_somebody_replaced_is_watched_by_a_descriptor() {
+        let (folder, watch) = (tempfile::tempdir().unwrap(), ShimWatch::new().unwrap());
+        let web = Holder::start(folder.path().join("web"));
+        fs::remove_file(&web.log).unwrap();
+        fs::write(&web.log, "").unwrap();
+        let pod = web.watched_by(&watch, "web");
+        assert_eq!(counts(&watch), (0, 1));
+        assert_eq!(web.end(&watch), [pod]);
+    }
+
+    #[test]
+    fn where_the_kernel_forgets_who_has_let_go_a_descriptor_says_of_each_when_it_ends() {
+        let (folder, watch) = (tempfile::tempdir().unwrap(), ShimWatch::new().unwrap());
+        let holders = ["web", "api"].map(|name| Holder::start(folder.path().join(name)));
+        let pods = [holders[0].watched_by(&watch, "web"), holders[1].watched_by(&watch, "api")];
+        let most = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+        for number in 0..=most.trim().parse().unwrap() {
+            // By turns: what is the same as the last one is not queued.
+            let holder: &Holder = &holders[number % 2];
+            drop(OpenOptions::new().append(true).open(&holder.log).unwrap());
+        }
+        assert!(watch.take_ended(&watch.pause(POLLING)).is_empty());
+        assert_eq!(counts(&watch), (0, 2));
+        for (holder, pod) in holders.into_iter().zip(pods) {
+            assert_eq!(holder.end(&watch), [pod]);
         }
     }
 }
