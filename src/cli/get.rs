@@ -300,7 +300,7 @@ pub(super) fn repositories(list: &List<RepositoryView>) -> String {
             repository.branch.clone(),
             repository.applied.as_deref().map(short).unwrap_or_default(),
             ago(repository.synced_at.as_ref()),
-            ago(repository.looked_at.as_ref().or(repository.synced_at.as_ref())),
+            ago(repository.polled_at.as_ref().or(repository.synced_at.as_ref())),
             repository.url.clone(),
             problems(repository),
         ]);

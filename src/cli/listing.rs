@@ -108,7 +108,7 @@ impl Changes {
 /// An item as far as it shows a change: that it was synced once more is none.
 fn essence(item: &impl Serialize) -> String {
     let mut value = serde_json::to_value(item).unwrap_or_default();
-    value.as_object_mut().map(|fields| fields.remove("lookedAt"));
+    value.as_object_mut().map(|fields| fields.remove("polledAt"));
     value.to_string()
 }
 
@@ -139,9 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_found_nothing_is_no_change() {
+    fn a_poll_that_found_nothing_is_no_change() {
         let item =
-            |at: u32, state: &str| essence(&serde_json::json!({"name": "shop", "lookedAt": at, "status": state}));
+            |at: u32, state: &str| essence(&serde_json::json!({"name": "shop", "polledAt": at, "status": state}));
         assert_eq!(item(1, "Ready"), item(2, "Ready"));
         assert_ne!(item(1, "Ready"), item(1, "Failed"));
     }

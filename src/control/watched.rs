@@ -50,7 +50,7 @@ pub struct Watched {
     /// Whether a sync was begun since the daemon started.
     synced: AtomicBool,
     /// When the last sync came to its end that found out what the head is; 0 before the first.
-    looked_at: AtomicI64,
+    polled_at: AtomicI64,
     /// What is wrong with it, as long as that cannot be written down.
     unwritten: Mutex<Option<String>>,
 }
@@ -83,7 +83,7 @@ impl Watched {
             default_branch: Mutex::default(),
             snapshot: Mutex::default(),
             synced: AtomicBool::new(false),
-            looked_at: AtomicI64::new(0),
+            polled_at: AtomicI64::new(0),
             unwritten: Mutex::default(),
         }
     }
@@ -95,13 +95,13 @@ impl Watched {
     pub async fn sync(self: &Arc<Self>, driver: &Driver) -> Result<Synced> {
         let first = !self.synced.swap(true, Ordering::SeqCst);
         let synced = sync::sync(driver, self, first).await?;
-        self.looked_at.store(driver.clock.now().0, Ordering::Relaxed);
+        self.polled_at.store(driver.clock.now().0, Ordering::Relaxed);
         Ok(synced)
     }
 
     /// When it was last found out what its head is, also where that was no news and nothing was written down.
-    pub fn looked_at(&self) -> Option<Timestamp> {
-        Some(self.looked_at.load(Ordering::Relaxed)).filter(|at| *at != 0).map(Timestamp)
+    pub fn polled_at(&self) -> Option<Timestamp> {
+        Some(self.polled_at.load(Ordering::Relaxed)).filter(|at| *at != 0).map(Timestamp)
     }
 
     /// Whether a rule refuses the head that was seen: what it broke may be put right elsewhere.

@@ -102,8 +102,8 @@ impl Query {
 
     fn repository_view(&self, state: &RepositoryState) -> RepositoryView {
         let Some(watched) = &self.watched else { return RepositoryView::from(state) };
-        let looked_at = watched.get(&state.name.watched()).map(|watched| watched.looked_at());
-        RepositoryView::from(&self.as_it_is(state.clone())).with_watching(looked_at)
+        let polled_at = watched.get(&state.name.watched()).map(|watched| watched.polled_at());
+        RepositoryView::from(&self.as_it_is(state.clone())).with_watching(polled_at)
     }
 
     /// A repository as it is remembered, with what could not be written down of it.

@@ -208,7 +208,7 @@ async fn readyz(
 ) -> Answer<&'static str> {
     let origin = origin.map(|Extension(origin)| origin);
     let may_read = admit(&state.access, origin.as_ref(), &headers, Need::Read).is_ok();
-    every_repository_was_looked_at(&state).await.map_err(|problem| match may_read {
+    every_repository_was_synced(&state).await.map_err(|problem| match may_read {
         true => problem,
         false => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "a repository has not been synced yet"),
     })?;
@@ -216,12 +216,12 @@ async fn readyz(
 }
 
 /// Whether every repository has been synced since the start, also when one of them is broken.
-async fn every_repository_was_looked_at(state: &ServerState) -> Answer<()> {
+async fn every_repository_was_synced(state: &ServerState) -> Answer<()> {
     for name in &state.watched {
         let known = state.query.store.repository(name).await?;
-        let looked = known
+        let was_synced = known
             .is_some_and(|repository| repository.value.down || repository.value.synced_at >= Some(state.started_at));
-        if !looked {
+        if !was_synced {
             let detail = format!("`{name}` has not been synced yet");
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
         }

@@ -22,7 +22,7 @@ type Counters<const N: usize> = Family<Labels<N>, Counter>;
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    looks: Counters<1>,
+    syncs: Counters<1>,
     healthy: Family<Labels<1>, Gauge>,
     webhooks: Counters<2>,
     runs_started: Counters<1>,
@@ -43,7 +43,7 @@ impl Metrics {
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("launchway");
         Self {
-            looks: add(&mut registry, "repository_looks", "Syncs with the remote, whatever caused them"),
+            syncs: add(&mut registry, "repository_syncs", "Syncs with the remote, whatever caused them"),
             healthy: add(&mut registry, "repository_healthy", "Whether the last sync with the remote went well"),
             webhooks: add(&mut registry, "webhooks", "Webhook calls by their answer"),
             runs_started: add(&mut registry, "runs_started", "Runs that were created"),
@@ -57,7 +57,7 @@ impl Metrics {
 
     /// A sync with a repository's remote began.
     pub fn sync(&self, repository: &RepositoryName) {
-        self.looks.get_or_create(&[named(repository)]).inc();
+        self.syncs.get_or_create(&[named(repository)]).inc();
     }
 
     /// A sync ended; whether what was found could be read.
@@ -157,7 +157,7 @@ mod tests {
         metrics.commit(&Err(CommitError::Fenced));
         let text = metrics.encode();
         let expected = [
-            "launchway_repository_looks_total{repository=\"shop\"} 2",
+            "launchway_repository_syncs_total{repository=\"shop\"} 2",
             "launchway_repository_healthy{repository=\"shop\"} 1",
             "launchway_webhooks_total{repository=\"shop\",result=\"accepted\"} 1",
             "launchway_runs_started_total{kind=\"sequence\"} 1",

@@ -32,12 +32,12 @@ fn a_repository_whose_files_do_not_answer_is_said_so_and_nothing_else_waits() {
         let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
         names.filter(|name| name.trim() == "repository").count()
     };
-    let before = both.metric("launchway_repository_looks_total{repository=\"dead\"}");
+    let before = both.metric("launchway_repository_syncs_total{repository=\"dead\"}");
     for _ in 0..3 {
         let sync = both.run(&["sync", "dead"]);
         assert!(complaint(&sync).contains("does not answer"), "{}", complaint(&sync));
     }
-    assert!(both.metric("launchway_repository_looks_total{repository=\"dead\"}") >= before + 3.0);
+    assert!(both.metric("launchway_repository_syncs_total{repository=\"dead\"}") >= before + 3.0);
     eventually("one thread hangs, however often it was asked for", || hung() == 1);
 
     // It answers again: with nothing, and then as before.

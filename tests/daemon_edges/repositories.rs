@@ -88,13 +88,13 @@ fn what_is_held_in_one_repository_is_not_released_from_the_work_tree_of_another(
 }
 
 #[test]
-fn a_look_that_finds_nothing_new_is_shown_and_one_that_fails_is_none() {
+fn a_sync_that_finds_nothing_new_is_shown_and_one_that_fails_is_none() {
     let world = World::new(&[]);
     world.git.push_files(&[("web.yaml", &web("1"))]);
     world.start();
     let times = || {
         let list = world.json(&["repository", "list"]);
-        ["syncedAt", "lookedAt"].map(|key| list["items"][0][key].as_str().unwrap_or_default().to_owned())
+        ["syncedAt", "polledAt"].map(|key| list["items"][0][key].as_str().unwrap_or_default().to_owned())
     };
     eventually("it was looked at", || !times()[1].is_empty());
     let [synced, looked] = times();

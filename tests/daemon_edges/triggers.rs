@@ -227,7 +227,7 @@ fn call_a_thousand_times(address: &str) -> Vec<u16> {
 }
 
 #[test]
-fn a_thousand_calls_during_a_look_are_one_more_and_each_is_answered() {
+fn a_thousand_calls_during_a_sync_are_one_more_and_each_is_answered() {
     let world = World::new(&[]);
     // A remote that takes connections and says nothing until it is dropped: the look is under way all the time.
     let remote = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

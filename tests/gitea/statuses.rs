@@ -155,7 +155,7 @@ async fn an_unknown_commit_is_given_up_and_holds_up_no_other() {
 
 #[tokio::test]
 #[ignore = "starts a Gitea, which takes minutes to build"]
-async fn our_own_statuses_cause_no_look() {
+async fn our_own_statuses_cause_no_sync() {
     let repository = Repository::create("statuses-hook").await;
     let mut receiver = Receiver::start().await;
     let commit = receiver.watch(&repository).await.0.head();

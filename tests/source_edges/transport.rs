@@ -60,7 +60,7 @@ fn a_server_that_knows_only_v0_works() {
 }
 
 #[test]
-fn a_look_costs_two_requests_and_reads_one_reference() {
+fn a_poll_costs_two_requests_and_reads_one_reference() {
     let fixture = GitFixture::new();
     let server = GitHttp::start(fixture.root());
     fixture.push_files(&[("a", "1")]);

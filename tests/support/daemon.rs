@@ -267,7 +267,7 @@ impl World {
 
     /// How often the repository was synced.
     pub(crate) fn syncs(&self) -> f64 {
-        self.metric("launchway_repository_looks_total{repository=\"shop\"}")
+        self.metric("launchway_repository_syncs_total{repository=\"shop\"}")
     }
 }
 

@@ -48,7 +48,7 @@ async fn a_deleted_branch_is_no_reason_to_look_whichever_host_tells_it() {
         assert!(["the branch was deleted", "`delete` is not a push"].contains(&why), "{name}: {answer}");
         assert_eq!(answer["ref"], "refs/heads/main", "{name}: {answer}");
     }
-    assert_eq!(receiver.looks(), 0);
+    assert_eq!(receiver.syncs(), 0);
     receiver.stop().await;
 }
 
@@ -65,10 +65,10 @@ async fn a_repository_that_was_renamed_is_known_by_its_id_and_said_so() {
         ("renamed", "acme/store", 35, "accepted", json!(renamed), 3),
         ("another one of the same secret", "acme/cart", 36, "ignored", json!(another), 3),
     ];
-    for (number, (name, path, id, result, reason, looks)) in calls.into_iter().enumerate() {
+    for (number, (name, path, id, result, reason, syncs)) in calls.into_iter().enumerate() {
         let (status, answer) = receiver.deliver(Call::gitea(&about(path, id), &number.to_string())).await;
         assert_eq!((status, &answer["result"], &answer["reason"]), (200, &json!(result), &reason), "{name}");
-        assert_eq!(receiver.looks(), looks, "{name}");
+        assert_eq!(receiver.syncs(), syncs, "{name}");
     }
     let kept = [("ignored", 1, another), ("accepted", 1, renamed), ("accepted", 1, ""), ("accepted", 1, renamed)];
     receiver.kept(&kept).await;
@@ -90,7 +90,7 @@ async fn what_happens_in_another_repository_of_the_same_secret_counts_for_nothin
     };
     receiver.deliver(Call::gitea(&push_with("repository", json!({"id": 35, "full_name": "acme/shop"})), "1")).await;
     assert_eq!(receiver.deliver(Call::gitea(&tag("acme/cart", 36), "2")).await.1["result"], "ignored");
-    assert_eq!(receiver.looks(), 1);
+    assert_eq!(receiver.syncs(), 1);
     assert_eq!(receiver.deliver(Call::gitea(&tag("acme/shop", 35), "3")).await.1["result"], "accepted");
     receiver.stop().await;
 }
@@ -117,7 +117,7 @@ async fn one_signature_that_fits_is_enough_only_where_the_host_has_lists_of_them
         let (status, answer) = receiver.deliver(call).await;
         assert_eq!(status, expected, "{name}: {answer}");
     }
-    assert_eq!(receiver.looks(), 2);
+    assert_eq!(receiver.syncs(), 2);
     assert_eq!(
         receiver.deliver(Call::standard(&push_with("after", json!(AFTER)), "1", 0)).await.1["result"],
         "duplicate"

@@ -32,7 +32,7 @@ async fn a_push_is_accepted_from_every_host() {
             "result": "accepted", "event": "push", "repository": "shop", "ref": "refs/heads/main",
             "before": BEFORE, "after": AFTER, "reason": null,
         });
-        assert_eq!((status, answer, receiver.looks()), (200, expected, number + 1));
+        assert_eq!((status, answer, receiver.syncs()), (200, expected, number + 1));
     }
     receiver.stop().await;
 }
@@ -65,7 +65,7 @@ async fn hosts_with_words_of_their_own_are_understood() {
             "result": "accepted", "event": event, "repository": "shop", "ref": "refs/heads/main",
             "before": BEFORE, "after": AFTER, "reason": null,
         });
-        assert_eq!((status, answer, receiver.looks()), (200, expected, number + 1));
+        assert_eq!((status, answer, receiver.syncs()), (200, expected, number + 1));
         assert_eq!(receiver.deliver(call).await.1["result"], "duplicate", "{event}");
     }
     let ping = Call { body: Vec::new(), ..Call::bitbucket("diagnostics:ping", None, &json!({}), "8") };
@@ -77,7 +77,7 @@ async fn hosts_with_words_of_their_own_are_understood() {
 async fn what_happens_beside_pushes_counts_where_somebody_waits_for_it() {
     let receiver = Receiver::start().await;
     let tag = |name: &str| push_with("ref", json!(format!("refs/tags/{name}")));
-    for (number, name, result, reason, looks) in [
+    for (number, name, result, reason, syncs) in [
         ("1", "v1", "accepted", Value::Null, 1),
         ("1", "v1", "duplicate", json!("this delivery was taken before"), 1),
         ("2", "v2", "ignored", json!("no sequence waits for it"), 1),
@@ -85,7 +85,7 @@ async fn what_happens_beside_pushes_counts_where_somebody_waits_for_it() {
     ] {
         let (status, answer) = receiver.deliver(Call::gitea(&tag(name), number)).await;
         assert_eq!((status, &answer["result"], &answer["reason"]), (200, &json!(result), &reason), "{answer}");
-        assert_eq!((&answer["ref"], receiver.looks()), (&json!(format!("refs/tags/{name}")), looks));
+        assert_eq!((&answer["ref"], receiver.syncs()), (&json!(format!("refs/tags/{name}")), syncs));
     }
     receiver.stop().await;
 }
@@ -113,7 +113,7 @@ async fn who_sends_no_secret_of_these_hosts_is_refused() {
         assert_eq!(status, 401, "{name}: {answer}");
         assert!(!answer.to_string().contains(SECRET), "{name}");
     }
-    assert_eq!(receiver.looks(), 0);
+    assert_eq!(receiver.syncs(), 0);
     receiver.stop().await;
 }
 
@@ -150,7 +150,7 @@ async fn calls_that_are_not_authentic_are_refused() {
         assert_eq!(status, 401, "{name}: {answer}");
         assert!(!answer.to_string().contains(&good[7..]), "{name} reveals a signature");
     }
-    assert_eq!(receiver.looks(), 0);
+    assert_eq!(receiver.syncs(), 0);
     receiver.stop().await;
 }
 
@@ -227,7 +227,7 @@ async fn a_comment_with_commands_is_taken_once_from_every_host() {
         assert_eq!(receiver.deliver(call).await.1["result"], "duplicate");
     }
     assert_eq!(receiver.deliver(github("another delivery of it")).await.1["result"], "duplicate");
-    assert_eq!((receiver.asked(), receiver.looks()), (vec![1, 2, 3, 4, 5], 0));
+    assert_eq!((receiver.asked(), receiver.syncs()), (vec![1, 2, 3, 4, 5], 0));
     receiver.stop().await;
 }
 
@@ -252,7 +252,7 @@ async fn a_check_that_is_asked_for_again_runs_once_if_the_call_is_authentic() {
         let (status, answer) = receiver.deliver(call(action, id)).await;
         assert_eq!((status, answer["result"].as_str()), (200, Some(result)), "{action}: {answer}");
     }
-    assert_eq!((receiver.asked(), receiver.looks()), (vec![1], 0));
+    assert_eq!((receiver.asked(), receiver.syncs()), (vec![1], 0));
 }
 
 #[tokio::test]
@@ -305,7 +305,7 @@ async fn calls_of_the_wrong_form_are_refused_before_they_are_read() {
         assert_eq!(answer["status"], expected, "{answer}");
         assert!(answer["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{answer}");
     }
-    assert_eq!(receiver.looks(), 0);
+    assert_eq!(receiver.syncs(), 0);
     receiver.stop().await;
 }
 
@@ -327,7 +327,7 @@ async fn a_call_that_does_not_show_whose_it_is_is_told_how_to() {
 }
 
 #[tokio::test]
-async fn authentic_calls_of_no_interest_are_ignored_and_cause_no_look() {
+async fn authentic_calls_of_no_interest_are_ignored_and_cause_no_sync() {
     let receiver = Receiver::start().await;
     let zero = "0".repeat(40);
     let fork = json!({"action": "opened", "pull_request": {"head": {"repo": {"fork": true}}}});
@@ -354,7 +354,7 @@ async fn authentic_calls_of_no_interest_are_ignored_and_cause_no_look() {
         assert_eq!((status, &answer["result"]), (200, &json!("ignored")), "{body}");
         assert!(answer["reason"].is_string(), "{answer}");
     }
-    assert_eq!((receiver.looks(), receiver.answers()), (0, vec!["ignored"; 15]), "each is counted");
+    assert_eq!((receiver.syncs(), receiver.answers()), (0, vec!["ignored"; 15]), "each is counted");
     receiver.stop().await;
 }
 
@@ -381,7 +381,7 @@ async fn malformed_json_is_refused_only_when_it_is_authentic() {
         let unsigned = call.header("x-hub-signature-256", &format!("sha256={}", "0".repeat(64)));
         assert_eq!(receiver.deliver(unsigned).await.0, 401, "{shown}");
     }
-    assert_eq!(receiver.looks(), 0);
+    assert_eq!(receiver.syncs(), 0);
     receiver.stop().await;
 }
 
@@ -395,7 +395,7 @@ async fn a_delivery_is_taken_once() {
         "result": "duplicate", "event": "push", "repository": "shop", "ref": "refs/heads/main",
         "before": BEFORE, "after": AFTER, "reason": "this delivery was taken before",
     });
-    assert_eq!((status, answer, receiver.looks()), (200, expected, 1));
+    assert_eq!((status, answer, receiver.syncs()), (200, expected, 1));
     receiver.stop().await;
 }
 
@@ -418,7 +418,7 @@ async fn of_many_equal_calls_at_once_one_is_taken() {
     let answers = join_all((0..50).map(|_| receiver.deliver(call.clone()))).await;
     let accepted = answers.iter().filter(|(_, answer)| answer["result"] == "accepted").count();
     assert!(answers.iter().all(|(status, _)| *status == 200));
-    assert_eq!((accepted, receiver.looks()), (1, 1));
+    assert_eq!((accepted, receiver.syncs()), (1, 1));
     receiver.stop().await;
 }
 
@@ -427,7 +427,7 @@ async fn many_different_calls_at_once_are_all_accepted() {
     let receiver = Receiver::start().await;
     let calls = (0..300).map(|id| receiver.deliver(Call::gitea(&push(), &id.to_string())));
     assert!(join_all(calls).await.iter().all(|(status, answer)| *status == 200 && answer["result"] == "accepted"));
-    assert_eq!(receiver.looks(), 300);
+    assert_eq!(receiver.syncs(), 300);
     receiver.stop().await;
 }
 
@@ -436,7 +436,7 @@ async fn a_store_that_takes_nothing_does_not_keep_a_push_from_being_seen() {
     let receiver = Receiver::start().await;
     let _other = receiver.lose_store();
     let (status, answer) = receiver.deliver(Call::gitea(&push(), "1")).await;
-    assert_eq!((status, &answer["result"], receiver.looks()), (200, &json!("accepted"), 1));
+    assert_eq!((status, &answer["result"], receiver.syncs()), (200, &json!("accepted"), 1));
     receiver.stop().await;
 }
 

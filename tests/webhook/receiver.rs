@@ -48,7 +48,7 @@ pub(crate) struct Receiver {
 
 #[derive(Default)]
 struct Daemon {
-    looks: Mutex<Vec<RepositoryName>>,
+    syncs: Mutex<Vec<RepositoryName>>,
     answers: Mutex<Vec<&'static str>>,
     asked: Mutex<Vec<(RepositoryName, u64)>>,
 }
@@ -77,7 +77,7 @@ impl Hooks for Daemon {
     }
 
     fn sync(&self, name: &RepositoryName) {
-        self.looks.lock().unwrap().push(name.clone());
+        self.syncs.lock().unwrap().push(name.clone());
     }
 
     async fn asked(&self, name: &RepositoryName, _: Host, comment: Comment) -> Result<bool> {
@@ -125,8 +125,8 @@ impl Receiver {
     }
 
     /// How often the repository was to be synced.
-    pub(crate) fn looks(&self) -> usize {
-        self.daemon.looks.lock().unwrap().len()
+    pub(crate) fn syncs(&self) -> usize {
+        self.daemon.syncs.lock().unwrap().len()
     }
 
     /// Which comments were taken.

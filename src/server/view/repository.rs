@@ -38,7 +38,7 @@ pub struct RepositoryView {
     pub synced_at: Option<String>,
     /// When the daemon last found out what its head is, news or not.
     #[serde(default)]
-    pub looked_at: Option<String>,
+    pub polled_at: Option<String>,
     /// What is wrong with it.
     pub problem: Option<String>,
     /// Why statuses do not reach its commits; deployments go on.
@@ -100,7 +100,7 @@ impl From<&RepositoryState> for RepositoryView {
             applied: state.applied.as_ref().map(ToString::to_string),
             seen: state.seen.as_ref().map(ToString::to_string),
             synced_at: state.synced_at.map(time),
-            looked_at: None,
+            polled_at: None,
             problem: state.problem.clone(),
             status_problem: state.status_problem(),
             pods_of_another_version: None,
@@ -116,8 +116,8 @@ impl RepositoryView {
     /// what runs of it runs on.
     #[must_use]
     pub fn with_watching(self, watched: Option<Option<Timestamp>>) -> Self {
-        if let Some(looked_at) = watched {
-            return Self { looked_at: looked_at.map(time), ..self };
+        if let Some(polled_at) = watched {
+            return Self { polled_at: polled_at.map(time), ..self };
         }
         if self.status == DOWN {
             return self;

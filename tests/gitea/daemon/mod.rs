@@ -181,14 +181,14 @@ async fn a_token_without_rights_is_named_and_stops_no_deployment() {
     for text in shown {
         assert!(text.contains(problem) && !text.contains(&token), "{text}");
     }
-    // What happens is told as it happens, or tried to be. After that it looks every second, and asks more and more seldom
+    // What happens is told as it happens, or tried to be. After that it syncs every second, and asks more and more seldom
     // whether the token may write by now: after 1, 3, 7 and 15 seconds.
     eventually("nothing more is to be told", async || {
         (daemon.api(&format!("revisions/shop/{commit}")).await["goesOn"] != true).then_some(())
     })
     .await;
-    let (looked, refused) = (looks(&daemon).await, refused(&daemon).await);
-    eventually("it has looked often", async || (looks(&daemon).await >= looked + 20).then_some(())).await;
+    let (before, refused) = (syncs(&daemon).await, refused(&daemon).await);
+    eventually("it has synced often", async || (syncs(&daemon).await >= before + 20).then_some(())).await;
     let again = self::refused(&daemon).await - refused;
     assert!((1..=10).contains(&again), "{again} times");
 
@@ -214,12 +214,12 @@ async fn a_webhook_that_is_told_again_deploys_nothing_again() {
     tree.push_over_http("main").await;
     daemon.settled(&repository, &second).await;
     let runs = daemon.api("runs").await;
-    let (posted, looks) = (repository.posted(&second).await, looks(&daemon).await);
+    let (posted, syncs) = (repository.posted(&second).await, syncs(&daemon).await);
 
     assert_eq!(recorder.replay().await["result"], "duplicate");
     // A new delivery about the same commit is a look that finds nothing.
     repository.test_hook(hook).await;
-    eventually("the repository is looked at", async || (self::looks(&daemon).await > looks).then_some(())).await;
+    eventually("the repository is synced", async || (self::syncs(&daemon).await > syncs).then_some(())).await;
     assert_eq!(recorder.replay().await["result"], "duplicate");
     assert_eq!(daemon.api("runs").await, runs);
     assert_eq!(repository.posted(&second).await, posted);
@@ -426,7 +426,7 @@ async fn plan_of(repository: &Repository, commit: &str) -> Option<ShownStatus> {
 }
 
 /// How often the daemon synced the repository.
-async fn looks(daemon: &Daemon) -> u64 {
+async fn syncs(daemon: &Daemon) -> u64 {
     counted(daemon, r#"launchway_repository_looks_total{repository="shop"} "#).await
 }
 
