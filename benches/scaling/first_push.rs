@@ -129,6 +129,8 @@ fn tell_kernel_objects(daemon: &Daemon, services: u32) {
     println!(
         "{services} pods: the daemon has {files} files open, {inotify} of them inotify instances, and {threads} threads"
     );
+    let (shims, files, inotify) = daemon.shims();
+    println!("{shims} shims have {files} files open, {inotify} of them inotify instances");
 }
 
 /// One of many that run is pushed again and again.

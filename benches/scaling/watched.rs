@@ -1,6 +1,8 @@
 //! A daemon as its counters and the kernel see it.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::support::daemon::{Daemon, wait};
@@ -40,10 +42,21 @@ impl Daemon {
 
     /// How many files it has open, and how many of them are inotify instances.
     pub(crate) fn open_files(&self) -> (usize, usize) {
-        let files = std::fs::read_dir(format!("/proc/{}/fd", self.process.id())).unwrap();
-        let targets: Vec<_> = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok()).collect();
-        let inotify = targets.iter().filter(|target| target.as_path() == Path::new("anon_inode:inotify"));
-        (targets.len(), inotify.count())
+        open_files(Path::new(&format!("/proc/{}", self.process.id())))
+    }
+
+    /// How many shims of its pods there are, and how many files and inotify instances these have open together.
+    pub(crate) fn shims(&self) -> (usize, usize, usize) {
+        let is_shim = |process: &PathBuf| {
+            let command = std::fs::read(process.join("cmdline")).unwrap_or_default();
+            let own = self.folder.join("state/local/pods");
+            let mut words = command.split(|byte| *byte == 0);
+            words.nth(1) == Some(b"shim")
+                && words.next().is_some_and(|dir| Path::new(OsStr::from_bytes(dir)).starts_with(&own))
+        };
+        let processes = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+        let open: Vec<_> = processes.filter(is_shim).map(|shim| open_files(&shim)).collect();
+        (open.len(), open.iter().map(|(files, _)| files).sum(), open.iter().map(|(_, inotify)| inotify).sum())
     }
 
     /// Waits until so many sequences were queued.
@@ -55,4 +68,12 @@ impl Daemon {
     pub(crate) fn wait_for_rest(&self, deliveries: u64) {
         wait("everything is delivered", ASKED_EVERY, || self.delivered() >= deliveries);
     }
+}
+
+/// How many files a process has open, and how many of them are inotify instances.
+fn open_files(process: &Path) -> (usize, usize) {
+    let files = std::fs::read_dir(process.join("fd")).into_iter().flatten();
+    let targets: Vec<_> = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok()).collect();
+    let inotify = targets.iter().filter(|target| target.as_path() == Path::new("anon_inode:inotify"));
+    (targets.len(), inotify.count())
 }

@@ -19,7 +19,8 @@ const DOWN_TRIES: u32 = 5;
 pub(crate) struct Daemon {
     /// Its process.
     pub(crate) process: Child,
-    folder: PathBuf,
+    /// Where its configuration and its state lie.
+    pub(crate) folder: PathBuf,
     /// Where it listens.
     pub(crate) address: String,
 }

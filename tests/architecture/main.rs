@@ -4,5 +4,6 @@
 #![expect(clippy::expect_used, reason = "a failing test panics")]
 
 mod layers;
+mod questions;
 mod size;
 mod sources;

@@ -421,13 +421,7 @@ impl Runtime for LocalRuntime {
 
     async fn observe_selected(&self, service: &ServiceSpec) -> Result<Vec<ObservedPod>> {
         let service = service.clone();
-        self.blocking(move |inner| {
-            let names = inner.options.services.selected(&service);
-            let id = |name| PodId { namespace: service.namespace.clone(), name };
-            let table = inner.table();
-            Ok(names.into_iter().filter_map(|name| table.observe_pod(&id(name))).collect())
-        })
-        .await
+        self.blocking(move |inner| Ok(inner.observe_selected(&service))).await
     }
 
     async fn observe_pod(&self, pod: &PodId) -> Result<Option<ObservedPod>> {

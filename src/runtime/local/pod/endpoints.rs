@@ -1,8 +1,9 @@
-//! What services learn of pods.
+//! What services learn of pods, and to which they lead.
 
 use crate::error::Result;
 use crate::model::ids::Namespace;
-use crate::model::pod::PodId;
+use crate::model::pod::{ObservedPod, PodId};
+use crate::runtime::ServiceSpec;
 use crate::runtime::local::runtime::Inner;
 
 impl Inner {
@@ -21,6 +22,14 @@ impl Inner {
     pub(crate) fn tell_services(&self, id: &PodId) {
         let told = self.options.services.pod_changed(id, &|| self.table().endpoint(id));
         warn_untold(&id.namespace, told);
+    }
+
+    /// The pods that a service leads to, sorted by name.
+    pub(crate) fn observe_selected(&self, service: &ServiceSpec) -> Vec<ObservedPod> {
+        let names = self.options.services.selected(service);
+        let id = |name| PodId { namespace: service.namespace.clone(), name };
+        let table = self.table();
+        names.into_iter().filter_map(|name| table.observe_pod(&id(name))).collect()
     }
 }
 
