@@ -285,7 +285,7 @@ fn local_runtime(
     trees: Arc<MirrorTrees>,
     clock: Arc<dyn Clock>,
 ) -> Result<LocalRuntime> {
-    // A pod takes a descriptor of the daemon's.
+    // A pod may take a descriptor of the daemon's.
     let open_files = open_files::raise();
     let program = std::env::current_exe().or_stalled(|| "cannot find the running program".into())?;
     let program = Arc::new(Program::at(program).with_open_files(open_files));

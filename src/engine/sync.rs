@@ -19,7 +19,7 @@ use crate::model::slot::PassedKey;
 use crate::model::state::{RepositoryState, RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::Write;
-use crate::plan::build::{self, Applied, Revision};
+use crate::plan::build::{Applied, Revision};
 use crate::plan::order;
 use crate::plan::summary::summary;
 
@@ -27,10 +27,12 @@ mod already_there;
 mod held;
 mod moved;
 mod needless;
+mod planning;
 pub mod refused;
 mod stopped;
 mod trigger;
 
+pub use planning::Planning;
 pub use stopped::FILE;
 pub use trigger::{Trigger, trigger};
 
@@ -91,8 +93,7 @@ impl Allowance {
     }
 }
 
-/// Takes a new head: it is remembered with its plan, and what is due is started; or with why there is none. `applied` is
-/// what the stages of the declared project have.
+/// Takes a new head: it is remembered with its plan, and what is due is started; or with why there is none.
 ///
 /// # Errors
 /// If something must be read first.
@@ -100,15 +101,16 @@ pub fn decide(
     transition: &mut Transition<'_>,
     watched: &Watched,
     head: &Head,
-    applied: &BTreeMap<StageName, Applied>,
+    planning: &Planning,
     known: Option<&Known>,
 ) -> Result<RevisionResult, Undecided> {
+    let applied = planning.applied();
     let stored = transition.records.repositories.get(&watched.name)?.cloned();
     let fresh = || RepositoryState::new(watched.name.clone(), watched.url.clone(), watched.branch.clone());
     let mut state = stored.unwrap_or_else(fresh);
     let is_applied = state.applied.as_ref() == Some(&head.commit);
     let before = state.applied.clone();
-    let result = match judge(transition, watched, &state, head, applied)? {
+    let result = match judge(transition, watched, &state, head, planning)? {
         Err(refused) => refused,
         Ok((project, plan)) => {
             names::take(transition.records, &state, &watched.name, &project)?;
@@ -245,7 +247,7 @@ fn judge(
     watched: &Watched,
     state: &RepositoryState,
     head: &Head,
-    applied: &BTreeMap<StageName, Applied>,
+    planning: &Planning,
 ) -> Result<Result<(Arc<Project>, Plan), RevisionResult>, Undecided> {
     let refused = |reason| Ok(Err(RevisionResult::Refused { reason }));
     if !head.descends && !watched.rewrite_allowed && !head.commit.is_named_by(state.accepted_rewrite.as_ref()) {
@@ -265,7 +267,8 @@ fn judge(
         at: planned_at(state, head, transition.now),
         prune_allowed: head.commit.is_named_by(state.allowed_prune.as_ref()),
     };
-    match build::build(project, &revision, applied) {
+    let applied = planning.applied();
+    match planning.plan(project, &revision) {
         // What earlier deliveries bring of what is declared, and how that ends, is theirs, whatever becomes of them meanwhile;
         // what they bring to a stage that is gone is this revision's to delete, and what it declares for another service is
         // its to end.

@@ -20,6 +20,8 @@ enum Suspect<'a> {
 /// An applied object that a project declares no longer.
 struct Gone<'a> {
     stage: &'a StageName,
+    /// Whether there is such a stage now. With one that is taken out of the shipyard all goes, as is meant.
+    stays: bool,
     object: &'a Object,
 }
 
@@ -43,7 +45,7 @@ fn gone<'a>(
     let configs = seen.configs.values().map(|config| &*config.object);
     let all = configs.chain(seen.objects.values().map(|object| &*object.object));
     let is_declared = move |object: &&Object| declared.is_some_and(|stage| stage.objects.contains(&object.key));
-    all.filter(move |object| !is_declared(object)).map(move |object| Gone { stage, object })
+    all.filter(move |object| !is_declared(object)).map(move |object| Gone { stage, stays: declared.is_some(), object })
 }
 
 fn suspects<'a>(project: &Project, problems: &'a [Problem]) -> Vec<Suspect<'a>> {
@@ -81,9 +83,9 @@ impl Suspect<'_> {
     }
 }
 
-/// What is gone under a key, in the first stage of which it is.
+/// What is gone under a key, in the first stage that stays.
 fn first<'a>(gone: &[Gone<'a>], key: &ObjectKey) -> Option<&'a Object> {
-    let here = gone.iter().filter(|gone| gone.object.key == *key);
+    let here = gone.iter().filter(|gone| gone.stays && gone.object.key == *key);
     here.min_by_key(|gone| gone.stage).map(|gone| gone.object)
 }
 
@@ -151,5 +153,16 @@ mod tests {
             );
             assert!(told.iter().all(|told| told.contains(": error: ") && told.contains(&hint)), "{told:?}");
         }
+    }
+
+    #[test]
+    fn with_a_stage_goes_what_a_document_of_another_kind_is_named_like() {
+        let may_stand_for = vec![ObjectKey { kind: Kind::DeploymentConfig, name: "web".into() }];
+        let stranger = Problem { code: NOT_APPLIED.into(), may_stand_for, ..problem("web.yaml") };
+        let project = project(Shipyard::implicit(), &[config_in("web.yaml", "web")]);
+        let mut applied = assumed(&project, &"repo".into(), &CommitId::new("c"));
+        let of_stage = applied.values().next().cloned().expect("a stage");
+        applied.insert(StageName::new("dev"), of_stage);
+        assert!(breaking(&project, &[stranger], &applied).is_empty());
     }
 }

@@ -97,7 +97,7 @@ impl Admission {
         while let Some(service) = some.next() {
             match self.driver.commit(&[Input::Examine(service.clone())]).await {
                 Err(failure) if failure.class() != Class::Stalled => {
-                    queue.extend(std::iter::once(service).chain(some));
+                    queue.put_back(std::iter::once(service).chain(some).collect());
                     return Err(failure);
                 }
                 Err(failure) => {
@@ -136,6 +136,12 @@ impl SlotQueue {
     fn extend(&mut self, slots: impl IntoIterator<Item = ServiceKey>) {
         for slot in slots {
             self.waiting.entry(slot.project.clone()).or_default().extend([slot]);
+        }
+    }
+
+    fn put_back(&mut self, slots: Vec<ServiceKey>) {
+        for slot in slots.into_iter().rev() {
+            self.waiting.entry(slot.project.clone()).or_default().put_back(std::iter::once(slot));
         }
     }
 

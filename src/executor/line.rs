@@ -32,6 +32,15 @@ impl<T: Ord + Clone> Line<T> {
         }
     }
 
+    /// Those that were taken wait again, before all that came since.
+    pub(super) fn put_back(&mut self, those: impl DoubleEndedIterator<Item = T>) {
+        for one in those.rev() {
+            if self.members.insert(one.clone()) {
+                self.order.push_front(one);
+            }
+        }
+    }
+
     /// The first ones, at most so many.
     pub(super) fn take(&mut self, most: usize) -> Vec<T> {
         let first: Vec<T> = self.order.drain(..most.min(self.order.len())).collect();
@@ -52,5 +61,8 @@ mod tests {
         line.extend(["web", "api"]);
         assert_eq!((line.len(), line.take(9)), (2, vec!["api", "web"]));
         assert!(line.is_empty());
+        line.extend(["late", "web"]);
+        line.put_back(["api", "web"].into_iter());
+        assert_eq!(line.take(9), ["api", "late", "web"], "who has come again since waits there");
     }
 }

@@ -32,5 +32,6 @@ pub mod sink_lane;
 pub mod sinks;
 pub mod switch;
 pub mod sync;
+mod traffic;
 pub(crate) mod work_queue;
 pub mod writer_lanes;

@@ -2,10 +2,8 @@
 //! is acted on. Nothing of this needs to be remembered, because it can always be worked out again.
 
 mod awaited_services;
-mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +21,7 @@ use crate::executor::declarations::Declarations;
 use crate::executor::drive::Driver;
 use crate::executor::services::Services;
 use crate::executor::set_aside::{Item, SetAside};
+use crate::executor::traffic::Traffic;
 use crate::executor::work_queue::{ServicesDue, WorkQueue};
 use crate::executor::{inherited, perform};
 use crate::model::event::Event;
@@ -32,7 +31,6 @@ use crate::model::run::{Run, SequenceRun};
 use crate::model::state::ConfigState;
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
-use crate::model::wanted::Wanted;
 use crate::runtime::Runtime;
 use crate::runtime::replicas::ENDED_PODS_KEPT;
 
@@ -56,10 +54,7 @@ pub struct Reconciler {
     runtime: Arc<dyn Runtime>,
     declarations: Arc<dyn Declarations>,
     side_by_side: usize,
-    /// Deployment configs whose versions share the traffic, as they were last reconciled.
-    sharing: Arc<Mutex<traffic::Sharing>>,
-    /// Whether these were read from the store once.
-    knows_traffic: Arc<AtomicBool>,
+    traffic: Arc<Traffic>,
     /// Run-once pods whose end was reported to the run that waits for it, with when they were made: once such a pod is
     /// deleted, another may get its name.
     reported: Arc<Mutex<BTreeMap<PodId, Timestamp>>>,
@@ -76,9 +71,9 @@ impl std::fmt::Debug for Reconciler {
 impl Reconciler {
     /// A reconciler that acts on `runtime`; what no record names goes if `declarations` do not name it either.
     pub fn new(driver: Driver, runtime: Arc<dyn Runtime>, declarations: Arc<dyn Declarations>) -> Self {
-        let (sharing, knows_traffic, reported, aside) = Default::default();
+        let (traffic, reported, aside) = Default::default();
         let (side_by_side, caught_up) = (SIDE_BY_SIDE, watch::Sender::new(false));
-        Self { driver, runtime, declarations, side_by_side, sharing, knows_traffic, reported, aside, caught_up }
+        Self { driver, runtime, declarations, side_by_side, traffic, reported, aside, caught_up }
     }
 
     /// Waits until runs know what became of their pods while nobody watched those, or until that cannot be found out.
@@ -173,7 +168,7 @@ impl Reconciler {
 
     /// What there is to reconcile at all; what no record names and nobody waits for ends here.
     async fn take_stock(&self, queue: &mut WorkQueue) -> Result<()> {
-        self.take_stock_of_traffic().await?;
+        self.traffic.take_stock(&*self.driver.store).await?;
         let configs = self.driver.store.config_keys().await?;
         let known: BTreeSet<ConfigKey> = configs.iter().cloned().collect();
         queue.configs.extend(configs);
@@ -211,8 +206,7 @@ impl Reconciler {
     /// The services of everything that was announced, or all; says whether some that nobody declares may not go yet.
     async fn reconcile_services(&self, due: &ServicesDue) -> Result<bool> {
         let mut are_left = false;
-        let sharing = self.sharing();
-        let services = self.services(&sharing);
+        let services = self.services();
         let mut places: BTreeSet<ObjectPlace> =
             due.some.iter().chain(&due.again).filter_map(ObjectPlace::service).collect();
         let awaited =
@@ -269,10 +263,10 @@ impl Reconciler {
         self.driver.tell(&run.id, Event::ServicesChecked { problem }).await
     }
 
-    fn services<'a>(&'a self, sharing: &'a BTreeMap<ConfigKey, Wanted>) -> Services<'a> {
+    fn services(&self) -> Services<'_> {
         let (store, declarations, runtime) = (&*self.driver.store, &*self.declarations, &*self.runtime);
         let (aside, selectors, now) = (&*self.aside, &*self.driver.selectors, self.driver.clock.now());
-        Services { store, declarations, runtime, sharing, aside, selectors, now }
+        Services { store, declarations, runtime, traffic: &self.traffic, aside, selectors, now }
     }
 
     /// Reconciles one; says when to do so again. One that cannot be reconciled holds up no other.
@@ -285,14 +279,21 @@ impl Reconciler {
     async fn try_reconcile(&self, config: &ConfigKey) -> Result<Option<Timestamp>> {
         let Some(state) = self.driver.store.config(config).await?.map(|state| state.value) else {
             self.driver.hindrances.forget(config);
-            self.forget_traffic(config);
+            self.traffic.forget(config);
             self.divide_traffic(config, &[]).await;
             return Ok(None);
         };
         let pods = self.runtime.observe_config(&state.destination.namespace, config).await?;
-        self.note_traffic(&state);
+        self.traffic.note(&state);
         self.divide_traffic(config, &pods).await;
         self.reconcile_config(&state, &pods).await
+    }
+
+    /// Has the services divide their traffic that may have to do so otherwise: before any pod comes or goes.
+    async fn divide_traffic(&self, config: &ConfigKey, pods: &[ObservedPod]) {
+        let share = self.traffic.sharing().contains_key(config);
+        let places = self.driver.selectors.dividing(config, share, pods);
+        self.services().reconcile_some(&places).await;
     }
 
     /// Tells the run that waits for a run-once pod that it ended.
@@ -443,7 +444,7 @@ impl Reconciler {
         for pod in pods {
             self.runtime.remove_pod(pod).await?;
         }
-        self.forget_traffic(config);
+        self.traffic.forget(config);
         self.driver.commit(&[Input::Forget(config.clone())]).await
     }
 }

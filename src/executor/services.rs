@@ -10,13 +10,14 @@ use crate::executor::declarations::Declarations;
 use crate::executor::inherited;
 use crate::executor::selector_index::SelectorIndex;
 use crate::executor::set_aside::{Item, SetAside};
+use crate::executor::traffic::{Traffic, are_shared};
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, ServiceKey, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::pod::{ObservedPod, Scalar};
 use crate::model::state::{ConfigState, Earlier, ObjectState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
-use crate::model::wanted::{Backend, Wanted};
+use crate::model::wanted::Backend;
 use crate::runtime::{EarlierService, ExternalEndpoint, Runtime, ServicePort, ServiceSpec};
 use crate::store::{ReadStore, RecordKey};
 
@@ -65,7 +66,7 @@ struct EndpointPort {
     port: u16,
 }
 
-/// Makes declared services answer. `sharing` are the deployment configs whose versions share the traffic.
+/// Makes declared services answer.
 pub struct Services<'a> {
     /// What is declared.
     pub store: &'a dyn ReadStore,
@@ -73,8 +74,8 @@ pub struct Services<'a> {
     pub declarations: &'a dyn Declarations,
     /// Where it answers.
     pub runtime: &'a dyn Runtime,
-    /// Deployment configs whose versions share the traffic.
-    pub sharing: &'a BTreeMap<ConfigKey, Wanted>,
+    /// Which versions share the traffic.
+    pub(super) traffic: &'a Traffic,
     /// Where one goes that fails.
     pub aside: &'a SetAside,
     /// Which of them leads where.
@@ -85,7 +86,7 @@ pub struct Services<'a> {
 
 impl std::fmt::Debug for Services<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Services").field("sharing", &self.sharing.len()).finish_non_exhaustive()
+        f.debug_struct("Services").finish_non_exhaustive()
     }
 }
 
@@ -288,8 +289,10 @@ impl Services<'_> {
             true => declared,
             false => self.runtime.service_spec(&declared.namespace, &declared.name).await?.unwrap_or(declared),
         };
+        let place = ObjectPlace::from(service);
+        let _turn = self.traffic.turn(&place).await;
         spec.backends = self.backends(service, &spec).await?;
-        self.selectors.note_applied(&ObjectPlace::from(service), &spec);
+        self.selectors.note_applied(&place, &spec);
         let applied = self.runtime.apply_service(&spec).await?;
         applied.problem.map_or(Ok(()), |problem| Err(Failure::transient(problem)))
     }
@@ -297,25 +300,19 @@ impl Services<'_> {
     /// How a service divides its traffic among the versions that it leads to. Only its own pods are read, and all of those whose
     /// versions have shares: these follow from how many there are.
     async fn backends(&self, service: &ObjectState, spec: &ServiceSpec) -> Result<Vec<Backend>> {
-        if !self.are_shared(&service.project, &service.stage) {
+        let sharing = self.traffic.sharing();
+        if !are_shared(&sharing, &service.project, &service.stage) {
             return Ok(Vec::new());
         }
         let mut pods = self.runtime.observe_selected(spec).await?;
         let owners = pods.iter().filter_map(|pod| pod.version()).map(|(config, _)| config);
-        let shared: BTreeSet<ConfigKey> = owners.filter(|config| self.sharing.contains_key(config)).cloned().collect();
+        let shared: BTreeSet<ConfigKey> = owners.filter(|config| sharing.contains_key(config)).cloned().collect();
         pods.retain(|pod| !pod.version().is_some_and(|(config, _)| shared.contains(config)));
         for config in &shared {
             pods.extend(self.runtime.observe_config(&spec.namespace, config).await?);
         }
         let leads_to = |pod: &ObservedPod| spec.selects(pod.version(), &pod.labels);
-        Ok(traffic::backends(leads_to, &pods, self.sharing, self.now))
-    }
-
-    /// Whether versions of any deployment config of a stage share the traffic.
-    fn are_shared(&self, project: &ProjectName, stage: &StageName) -> bool {
-        let first = ConfigKey { project: project.clone(), stage: stage.clone(), name: String::new() };
-        let next = self.sharing.range(first..).next();
-        next.is_some_and(|(config, _)| (&config.project, &config.stage) == (project, stage))
+        Ok(traffic::backends(leads_to, &pods, &sharing, self.now))
     }
 }
 

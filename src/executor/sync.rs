@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crate::engine::records::{Records, Undecided};
 use crate::engine::rollback::propose;
 use crate::engine::sequence::incoming::Told;
-use crate::engine::sync::{self, Allowance, Head, Known, Trigger, Watched};
+use crate::engine::sync::{self, Allowance, Head, Known, Planning, Trigger, Watched};
 use crate::engine::transition::Transition;
 use crate::engine::{holds, unreadable};
 use crate::error::{Class, Failure, Result};
@@ -104,8 +104,8 @@ async fn try_sync(driver: &Driver, revisions: &dyn Revisions, first: bool) -> Re
         Some(revision) => Some(Known { revision, overtaken: driver.store.overtaken_by(&name, &head.commit).await? }),
         None => None,
     };
-    let watched = revisions.watched();
-    let decide = |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &applied, known.as_ref());
+    let (watched, planning) = (revisions.watched(), Planning::against(applied));
+    let decide = |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &planning, known.as_ref());
     let committed = driver.try_decide(&mut records, decide).await?;
     Ok(committed.map(|result| Synced::Revision(head.commit.clone(), Box::new(result))))
 }
@@ -244,13 +244,13 @@ pub async fn foresee(
 ) -> Result<(RevisionResult, Transaction, Stages)> {
     let mut records = Records::default();
     let (head, applied) = surrounded(driver, read, release, &mut records).await?;
-    let watched = revisions.watched();
+    let (watched, planning) = (revisions.watched(), Planning::against(applied));
     let decide = |transition: &mut Transition<'_>| {
         before(transition)?;
-        sync::decide(transition, &watched, &head, &applied, None)
+        sync::decide(transition, &watched, &head, &planning, None)
     };
     let (result, transaction, _) = driver.work_out(&mut records, decide).await?;
-    Ok((result, transaction, applied))
+    Ok((result, transaction, planning.into_applied()))
 }
 
 /// Makes the next sync plan the head anew, although it was seen before, with what a person allows for it.

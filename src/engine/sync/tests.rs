@@ -11,6 +11,7 @@ use crate::model::proposal::{Proposal, ProposalState, Proposed};
 use crate::model::slot::{Delivered, PassedState, SlotState};
 use crate::model::state::{ConfigState, Versioned};
 use crate::model::unique_name::{NameOwner, UniqueName};
+use crate::plan::build;
 
 mod due;
 mod refused;
@@ -46,7 +47,9 @@ fn stages(image: &str) -> Stages {
 }
 
 fn synced(memory: &Memory, head: &Head) -> Made<RevisionResult> {
-    memory.decide(|it| decide(it, &watched(), head, &stages("a"), None)).expect("a head is always judged")
+    memory
+        .decide(|it| decide(it, &watched(), head, &Planning::against(stages("a")), None))
+        .expect("a head is always judged")
 }
 
 /// What is remembered before a head is synced.
@@ -143,7 +146,9 @@ fn a_head_that_is_refused_changes_nothing_and_says_why() {
 fn rewritten_history_is_taken_if_the_configuration_or_a_person_says_so() {
     let judged = |state: RepositoryState, rewrite_allowed| {
         let (memory, watched) = (before().with(state), Watched { rewrite_allowed, ..watched() });
-        let decide = |it: &mut Transition<'_>| decide(it, &watched, &rewritten("c2c2c2c2"), &stages("a"), None);
+        let decide = |it: &mut Transition<'_>| {
+            decide(it, &watched, &rewritten("c2c2c2c2"), &Planning::against(stages("a")), None)
+        };
         memory.decide(decide).expect("a head is always judged").answer
     };
     let accepted = |word: &str| RepositoryState { accepted_rewrite: Some(word.into()), ..repository() };
@@ -169,11 +174,16 @@ fn rewritten_history_is_taken_if_the_configuration_or_a_person_says_so() {
 fn a_head_that_was_synced_is_not_news_again() {
     let mut memory = before();
     let head = head("c2", &FILES);
-    let made = memory.commit(|it| decide(it, &watched(), &head, &stages("a"), None)).expect("it is judged");
+    let made =
+        memory.commit(|it| decide(it, &watched(), &head, &Planning::against(stages("a")), None)).expect("it is judged");
     let revision = revision_of(&made).expect("it is remembered").clone();
     let known = Known { revision, overtaken: Vec::new() };
     let rests = BTreeMap::from([("dev".into(), applied(&serving(1, "b"))), ("production".into(), there("b"))]);
-    let again = |known| memory.decide(|it| decide(it, &watched(), &head, &rests, known)).expect("it is judged");
+    let again = |known| {
+        memory
+            .decide(|it| decide(it, &watched(), &head, &Planning::against(rests.clone()), known))
+            .expect("it is judged")
+    };
     let same = again(Some(&known));
     assert!(same.changes_nothing(), "{same:#?}");
     assert!(revision_of(&again(None)).is_some(), "what nobody remembers is written");
@@ -182,12 +192,16 @@ fn a_head_that_was_synced_is_not_news_again() {
 #[test]
 fn what_a_head_that_comes_back_had_taken_the_place_of_is_told_by_whom_it_is_taken_now() {
     let mut memory = before();
-    let made =
-        memory.commit(|it| decide(it, &watched(), &head("c2", &FILES), &stages("a"), None)).expect("it is judged");
+    let made = memory
+        .commit(|it| decide(it, &watched(), &head("c2", &FILES), &Planning::against(stages("a")), None))
+        .expect("it is judged");
     let revision = revision_of(&made).expect("it is remembered").clone();
-    memory.commit(|it| decide(it, &watched(), &head("c3", &FILES), &stages("a"), None)).expect("it is judged");
+    memory
+        .commit(|it| decide(it, &watched(), &head("c3", &FILES), &Planning::against(stages("a")), None))
+        .expect("it is judged");
     let known = Known { revision, overtaken: vec!["c1".into()] };
-    let made = memory.decide(|it| decide(it, &watched(), &head("c2", &FILES), &stages("a"), Some(&known)));
+    let made =
+        memory.decide(|it| decide(it, &watched(), &head("c2", &FILES), &Planning::against(stages("a")), Some(&known)));
     let reported = ["c1", "c2", "c3"].map(|commit| ("repo".into(), commit.into()));
     assert_eq!(made.expect("it is judged").touched.reports, BTreeSet::from(reported));
 }

@@ -7,7 +7,7 @@ use crate::engine::holds;
 use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::sequence::incoming::Told;
 use crate::engine::sequence::queue;
-use crate::engine::sync::{Head, Watched, already_there, judge};
+use crate::engine::sync::{Head, Planning, Watched, already_there, judge};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::ids::{RunId, ServiceKey, ServiceName, StageName};
@@ -58,7 +58,7 @@ pub fn trigger(
         seen.not_passed.insert(service.clone(), cause.clone());
         seen.never_deployed.remove(service);
     }
-    let Ok((project, plan)) = judge(transition, watched, &state, head, &applied)? else {
+    let Ok((project, plan)) = judge(transition, watched, &state, head, &Planning::against(applied))? else {
         return Err(Failure::stalled("the last revision has no plan").hint("`launchway status` says why").into());
     };
     already_there::pass(transition, &project, &plan)?;

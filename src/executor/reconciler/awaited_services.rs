@@ -19,8 +19,7 @@ impl Reconciler {
         serving: &Serving,
         pods: &[ObservedPod],
     ) -> Result<(String, bool)> {
-        let sharing = self.sharing();
-        let services = self.services(&sharing);
+        let services = self.services();
         let places = services.leading_to(state, pods);
         if places.is_empty() {
             return Ok(Default::default());

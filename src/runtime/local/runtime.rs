@@ -105,9 +105,9 @@ impl LocalRuntime {
         let inner = Arc::new(Inner { root, options, allow, table, starting, shims: Arc::clone(&shims), changes });
         let runtime = Arc::downgrade(&inner);
         *inner.changes_folder() = Some(ChangesFolder::watch(inner.root.changes(), &runtime)?);
+        shims.watch_logs(); // of what a user may have of these, the folder needs one first
         inner.take_over()?;
-        let thread = std::thread::Builder::new().name("shims".to_owned());
-        thread.spawn(move || shims.run(&runtime)).or_transient(|| "cannot start a thread".to_owned())?;
+        shims.start(runtime)?;
         Ok(Self { inner })
     }
 

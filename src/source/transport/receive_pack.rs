@@ -12,6 +12,8 @@ use crate::error::{Failure, Result};
 use crate::source::git;
 use crate::source::ownership::{Ownership, Writer};
 
+/// By its path: a program that is searched for is started by a copy of this process, which costs what that has in memory.
+const SHELL: &str = "/bin/sh";
 /// Sets the mask in a process of its own: it is the process's, not the thread's.
 const MASKED: &str = "umask \"$1\" && shift && exec \"$@\"";
 
@@ -31,7 +33,7 @@ pub(super) fn open(path: &Path, peer: String, deadline: Deadline) -> Result<Stre
     let repository = git::open_local(path)?;
     let folder = repository.commondir();
     let Writer { user, umask } = Ownership::of(&repository)?.writer(folder)?;
-    let mut command = Command::new("sh");
+    let mut command = Command::new(SHELL);
     // Nothing of ours: neither our variables nor a folder that its owner may not enter.
     let search_path = std::env::var_os("PATH");
     command.env_clear().envs(search_path.map(|path| ("PATH", path))).env("LC_ALL", "C");

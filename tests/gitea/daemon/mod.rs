@@ -427,7 +427,7 @@ async fn plan_of(repository: &Repository, commit: &str) -> Option<ShownStatus> {
 
 /// How often the daemon synced the repository.
 async fn syncs(daemon: &Daemon) -> u64 {
-    counted(daemon, r#"launchway_repository_looks_total{repository="shop"} "#).await
+    counted(daemon, r#"launchway_repository_syncs_total{repository="shop"} "#).await
 }
 
 /// How often the host refused statuses.

@@ -20,7 +20,9 @@ fn both(dev: Applied) -> Stages {
 }
 
 fn pushed(memory: &Memory, stages: &Stages, lines: &[&str]) -> Made<RevisionResult> {
-    memory.decide(|it| decide(it, &watched(), &head("c2", lines), stages, None)).expect("it is judged")
+    memory
+        .decide(|it| decide(it, &watched(), &head("c2", lines), &Planning::against(stages.clone()), None))
+        .expect("it is judged")
 }
 
 #[test]
@@ -89,7 +91,9 @@ fn a_stage_that_only_a_person_starts_is_not_started_by_a_push() {
     files.shipyard.stages[1].sequences[0].triggered_on.push(trigger);
     let head = Head { declared: Ok(Arc::new(files)), ..head("c2", &FILES) };
     let memory = Memory::default().with(repository());
-    let made = memory.decide(|it| decide(it, &watched(), &head, &Stages::new(), None)).expect("it is judged");
+    let made = memory
+        .decide(|it| decide(it, &watched(), &head, &Planning::against(Stages::new()), None))
+        .expect("it is judged");
     let RevisionResult::Planned(plan) = &made.answer else { unreachable!("{made:#?}") };
     assert_eq!((&plan.stages[2].start, starts_in(&made)), (&StageStart::ByHand, vec!["dev"]));
 }

@@ -1,5 +1,5 @@
-//! How many files a process may have open. A daemon holds one for every pod, and users usually get 1,024 unless they ask
-//! for more; what it starts gets what it would have had.
+//! How many files a process may have open. A proxy holds two for every connection, and a daemon may hold one for every
+//! pod, and users usually get 1,024 unless they ask for more; what it starts gets what it would have had.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -184,8 +184,8 @@ impl Inner {
     fn found(&self, id: &PodId, entry: Entry) -> Result<()> {
         let owner = entry.owner.clone();
         self.table().insert(id.clone(), entry);
-        self.announce(RuntimeChange::Pod(id.clone(), owner));
         self.tell_services(id);
+        self.announce(RuntimeChange::Pod(id.clone(), owner));
         self.keep_shim(id)
     }
 

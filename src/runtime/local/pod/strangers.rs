@@ -33,8 +33,8 @@ impl Inner {
         let (_, record) = self.record(id)?;
         let (owner, origin) = adopted::owner(&record, &dir, &self.options.incarnation)?;
         self.table().change(id, |entry| (entry.owner, entry.origin) = (owner.clone(), origin));
-        self.announce(RuntimeChange::Pod(id.clone(), owner));
         self.tell_services(id);
+        self.announce(RuntimeChange::Pod(id.clone(), owner));
         Ok(())
     }
 }

@@ -51,8 +51,14 @@ impl HeldLogs {
         if its_own.is_some() && its_own == file(log) {
             return Some(number);
         }
-        inotify::remove_watch(&self.queue, number).ok();
+        self.forget(number);
         None
+    }
+
+    /// Watches a log no longer.
+    pub(super) fn forget(&self, number: i32) {
+        // Fails for what is gone.
+        inotify::remove_watch(&self.queue, number).ok();
     }
 
     /// The logs that were let go of since it was asked last. They are watched no longer.
@@ -64,10 +70,7 @@ impl HeldLogs {
             is_known &= !event.events().contains(ReadFlags::QUEUE_OVERFLOW);
             numbers.push(event.wd());
         }
-        for number in &numbers {
-            // Fails for what is gone.
-            inotify::remove_watch(&self.queue, *number).ok();
-        }
+        numbers.iter().for_each(|number| self.forget(*number));
         if is_known { LetGo::These(numbers) } else { LetGo::Unknown }
     }
 }

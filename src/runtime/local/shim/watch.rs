@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
-use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, test_kill_process, waitpid};
 
 use super::held_logs::{HeldLogs, LetGo};
+use crate::error::{Context as _, Result};
 use crate::model::pod::PodId;
 use crate::runtime::local::host::process::ProcessId;
 use crate::runtime::local::runtime::Inner;
@@ -34,8 +36,8 @@ const RESYNC: Duration = Duration::from_secs(30);
 pub(crate) struct ShimWatch {
     exits: OwnedFd,
     wake: OwnedFd,
-    /// `None` where a user may have no more instances of inotify: then each shim takes a descriptor.
-    logs: Option<HeldLogs>,
+    /// Nothing where a user may have no more instances of inotify: then each shim takes a descriptor.
+    logs: OnceLock<HeldLogs>,
     shims: Mutex<Shims>,
 }
 
@@ -66,19 +68,28 @@ impl ShimWatch {
         let exits = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&exits, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
-        let logs = HeldLogs::new().inspect_err(|error| tracing::info!(%error, "each shim takes a descriptor")).ok();
-        if let Some(logs) = &logs {
-            epoll::add(&exits, logs, epoll::EventData::new_u64(LOGS), epoll::EventFlags::IN)?;
-        }
         let (holding, watched, unwatched) = Default::default();
-        Ok(Self { exits, wake, logs, shims: Mutex::new(Shims { last: LOGS, holding, watched, unwatched }) })
+        let shims = Mutex::new(Shims { last: LOGS, holding, watched, unwatched });
+        Ok(Self { exits, wake, logs: OnceLock::new(), shims })
+    }
+
+    /// From now on shims take no descriptor, if there is an instance of inotify for that.
+    pub(crate) fn watch_logs(&self) {
+        let logs = HeldLogs::new().and_then(|logs| {
+            epoll::add(&self.exits, &logs, epoll::EventData::new_u64(LOGS), epoll::EventFlags::IN)?;
+            Ok(logs)
+        });
+        match logs {
+            Ok(logs) => drop(self.logs.set(logs)),
+            Err(error) => tracing::info!(%error, "the daemon has a file open for each pod"),
+        }
     }
 
     /// Watches a pod's shim too, whose standard error is `log`.
     pub(crate) fn add(&self, pod: PodId, process: ProcessId, log: &Path) {
         let shim = Shim { pod, process, _exit: None };
         let mut shims = self.shims();
-        let held = self.logs.as_ref().and_then(|logs| logs.watch(log, process.pid, shims.holding.len()));
+        let held = self.logs.get().and_then(|logs| logs.watch(log, process.pid, shims.holding.len()));
         match held {
             // If it ends from now on, its log is let go of later than this.
             Some(number) if process.lives() => drop(shims.holding.insert(number, shim)),
@@ -110,8 +121,13 @@ impl ShimWatch {
         rustix::io::write(&self.wake, &1_u64.to_ne_bytes()).ok();
     }
 
-    /// Tells the runtime of every shim that ends, as long as there is a runtime.
-    pub(crate) fn run(&self, runtime: &Weak<Inner>) {
+    /// Tells the runtime of every shim that ends, in a thread, as long as there is a runtime.
+    pub(crate) fn start(self: Arc<Self>, runtime: Weak<Inner>) -> Result<()> {
+        let thread = std::thread::Builder::new().name("shims".to_owned());
+        thread.spawn(move || self.run(&runtime)).map(drop).or_transient(|| "cannot start a thread".to_owned())
+    }
+
+    fn run(&self, runtime: &Weak<Inner>) {
         let (mut pause, mut resynced) = (Duration::ZERO, Instant::now());
         loop {
             let keys = self.pause(pause);
@@ -124,6 +140,7 @@ impl ShimWatch {
                 runtime.keep_shims();
             }
             if runtime.keep_watching() || resynced.elapsed() > RESYNC {
+                self.watch_gone();
                 runtime.resync();
                 resynced = Instant::now();
             }
@@ -154,14 +171,25 @@ impl ShimWatch {
 
     /// Whose log was let go of is about to end, or has: a descriptor says when.
     fn take_let_go(&self, shims: &mut Shims) {
-        let let_go = match self.logs.as_ref().map(HeldLogs::take_let_go) {
+        let let_go = match self.logs.get().map(HeldLogs::take_let_go) {
             Some(LetGo::These(numbers)) => {
                 numbers.iter().filter_map(|number| shims.holding.remove(number)).collect::<Vec<_>>()
             }
-            Some(LetGo::Unknown) => std::mem::take(&mut shims.holding).into_values().collect(),
+            Some(LetGo::Unknown) => {
+                let all = std::mem::take(&mut shims.holding);
+                all.keys().for_each(|number| self.logs.get().into_iter().for_each(|logs| logs.forget(*number)));
+                all.into_values().collect()
+            }
             None => Vec::new(),
         };
         let_go.into_iter().for_each(|shim| self.watch_exit(shims, shim));
+    }
+
+    /// The safety net: somebody else may have a log open by now, and nobody says then that its shim let go of it.
+    fn watch_gone(&self) {
+        let mut shims = self.shims();
+        let gone: Vec<Shim> = shims.holding.extract_if(.., |_, shim| shim.is_gone()).map(|(_, shim)| shim).collect();
+        gone.into_iter().for_each(|shim| self.watch_exit(&mut shims, shim));
     }
 
     fn shims(&self) -> MutexGuard<'_, Shims> {
@@ -170,6 +198,12 @@ impl ShimWatch {
 }
 
 impl Shim {
+    /// Whether no process has its number, which takes two calls of the kernel.
+    fn is_gone(&self) -> bool {
+        self.reap();
+        Pid::from_raw(self.process.pid).is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+    }
+
     fn reap(&self) {
         if let Some(pid) = Pid::from_raw(self.process.pid) {
             // Only a shim that this very process started is its child and has to be waited for.
@@ -185,6 +219,7 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
+    use crate::runtime::local::host::wait::wait_until;
 
     /// A process that has a log as its standard error, as a shim has.
     struct Holder {
@@ -218,6 +253,12 @@ mod tests {
         }
     }
 
+    fn watch() -> ShimWatch {
+        let watch = ShimWatch::new().unwrap();
+        watch.watch_logs();
+        watch
+    }
+
     fn counts(watch: &ShimWatch) -> (usize, usize) {
         let shims = watch.shims();
         (shims.holding.len(), shims.watched.len() + shims.unwatched.len())
@@ -225,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_shim_that_holds_its_log_takes_no_descriptor_and_its_end_is_noticed() {
-        let (folder, watch) = (tempfile::tempdir().unwrap(), ShimWatch::new().unwrap());
+        let (folder, watch) = (tempfile::tempdir().unwrap(), watch());
         let [web, api] = ["web", "api"].map(|name| Holder::start(folder.path().join(name)));
         let web_pod = web.watched_by(&watch, "web");
         let api_pod = api.watched_by(&watch, "api");
@@ -239,8 +280,27 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_nobody_was_told_of_is_noticed_by_and_by() {
+        let (folder, watch) = (tempfile::tempdir().unwrap(), watch());
+        let mut web = Holder::start(folder.path().join("web"));
+        let pod = web.watched_by(&watch, "web");
+        let number = watch.shims().holding.keys().copied().next().unwrap();
+        watch.logs.get().unwrap().forget(number);
+        watch.watch_gone();
+        assert_eq!(counts(&watch), (1, 0), "it lives");
+        web.child.kill().unwrap();
+        let gone = || {
+            watch.watch_gone();
+            counts(&watch) == (0, 1)
+        };
+        assert!(wait_until(LONGEST_PAUSE, POLLING / 50, gone));
+        let ended = watch.take_ended(&watch.pause(POLLING));
+        assert_eq!(ended.into_iter().map(|shim| shim.pod).collect::<Vec<_>>(), [pod]);
+    }
+
+    #[test]
     fn a_shim_whose_log_somebody_replaced_is_watched_by_a_descriptor() {
-        let (folder, watch) = (tempfile::tempdir().unwrap(), ShimWatch::new().unwrap());
+        let (folder, watch) = (tempfile::tempdir().unwrap(), watch());
         let web = Holder::start(folder.path().join("web"));
         fs::remove_file(&web.log).unwrap();
         fs::write(&web.log, "").unwrap();
@@ -251,7 +311,7 @@ mod tests {
 
     #[test]
     fn where_the_kernel_forgets_who_has_let_go_a_descriptor_says_of_each_when_it_ends() {
-        let (folder, watch) = (tempfile::tempdir().unwrap(), ShimWatch::new().unwrap());
+        let (folder, watch) = (tempfile::tempdir().unwrap(), watch());
         let holders = ["web", "api"].map(|name| Holder::start(folder.path().join(name)));
         let pods = [holders[0].watched_by(&watch, "web"), holders[1].watched_by(&watch, "api")];
         let most = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
