@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use rpds::RedBlackTreeMapSync;
+use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use serde_json::Value;
 
 use super::discover::is_under;
@@ -58,6 +58,7 @@ struct State {
     options: Options,
     layout: Arc<Layout>,
     files: FileMap,
+    wrong: Paths,
     folders: Folders,
     assembled: Assembled,
     outcome: Outcome,
@@ -66,13 +67,16 @@ struct State {
 /// Files that declare something or are wrong, by path. A revision's map shares all but what changed with the one before.
 type FileMap = RedBlackTreeMapSync<Arc<str>, Arc<Resolved>>;
 
+/// Paths of files, of which revisions share all but what changed, too.
+type Paths = RedBlackTreeSetSync<Arc<str>>;
+
 /// The folders that images name, and what else deployment configs follow, with their ids and the files that name them.
 type Folders = RedBlackTreeMapSync<Arc<str>, Folder>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Folder {
     id: Result<Arc<str>, Absence>,
-    used_by: BTreeSet<Arc<str>>,
+    used_by: Paths,
 }
 
 /// A changed path: what is there now, or nothing.
@@ -105,7 +109,12 @@ impl Snapshot {
         if *options != state.options || changed.iter().any(|change| state.layout.depends_on(change)) {
             return Self::read_reusing(files, options, &state.files, None);
         }
-        let mut next = Next { files: state.files.clone(), folders: state.folders.clone(), ..Next::default() };
+        let mut next = Next {
+            files: state.files.clone(),
+            wrong: state.wrong.clone(),
+            folders: state.folders.clone(),
+            ..Next::default()
+        };
         for (path, entry) in changed {
             next.renew_file(path, entry.as_ref(), &state.layout, files)?;
         }
@@ -149,6 +158,8 @@ impl Snapshot {
 #[derive(Default)]
 struct Next {
     files: FileMap,
+    /// The files of which there is a problem to report.
+    wrong: Paths,
     folders: Folders,
     /// The files that are not what they were.
     touched: BTreeSet<Arc<str>>,
@@ -174,9 +185,10 @@ impl Next {
         let known = self.files.get_key_value(path).map(|(path, file)| (Arc::clone(path), Arc::clone(file)));
         let Some((path, file)) = known else { return };
         self.files.remove_mut(&path);
+        self.wrong.remove_mut(&path);
         for folder in file.parsed.folders() {
             let Some(known) = self.folders.get_mut(folder) else { continue };
-            known.used_by.remove(&path);
+            known.used_by.remove_mut(&path);
             if known.used_by.is_empty() {
                 self.folders.remove_mut(folder);
             }
@@ -192,10 +204,10 @@ impl Next {
         for folder in parsed.folders() {
             if !self.folders.contains_key(folder) {
                 let id = self.id(files, folder)?;
-                self.folders.insert_mut(folder.into(), Folder { id, used_by: BTreeSet::new() });
+                self.folders.insert_mut(folder.into(), Folder { id, used_by: Paths::default() });
             }
             if let Some(known) = self.folders.get_mut(folder) {
-                known.used_by.insert(Arc::clone(&path));
+                known.used_by.insert_mut(Arc::clone(&path));
             }
         }
         self.resolve(path, parsed, contents, files)
@@ -209,6 +221,11 @@ impl Next {
         };
         let resolved = Resolved::new(parsed, contents, &ids, lacking);
         self.touched.insert(Arc::clone(&path));
+        if resolved.problems().next().is_some() {
+            self.wrong.insert_mut(Arc::clone(&path));
+        } else {
+            self.wrong.remove_mut(&path);
+        }
         self.files.insert_mut(path, Arc::new(resolved));
         Ok(())
     }
@@ -254,9 +271,9 @@ impl Next {
         assembled: Assembled,
         files: &dyn Files,
     ) -> Result<Snapshot> {
-        let outcome = outcome(&layout, layout.missing_folders(files)?, &self.files, &assembled);
-        let Self { files, folders, .. } = self;
-        Ok(Snapshot(Arc::new(State { options: options.clone(), layout, files, folders, assembled, outcome })))
+        let outcome = outcome(&layout, layout.missing_folders(files)?, (&self.files, &self.wrong), &assembled);
+        let Self { files, wrong, folders, .. } = self;
+        Ok(Snapshot(Arc::new(State { options: options.clone(), layout, files, wrong, folders, assembled, outcome })))
     }
 
     /// What the tree has of a folder, or of files that somebody follows.
@@ -314,9 +331,14 @@ fn folder_id(files: &dyn Files, folder: &str) -> Result<Result<Arc<str>, Absence
     })
 }
 
-/// Puts everything together that readers of a snapshot see.
-fn outcome(layout: &Layout, missing: Vec<Problem>, files: &FileMap, assembled: &Assembled) -> Outcome {
-    let of_files = files.values().flat_map(|file| file.problems());
+/// Puts everything together that readers of a snapshot see; of the files, those that are wrong have problems.
+fn outcome(
+    layout: &Layout,
+    missing: Vec<Problem>,
+    (files, wrong): (&FileMap, &Paths),
+    assembled: &Assembled,
+) -> Outcome {
+    let of_files = wrong.iter().filter_map(|path| files.get(path)).flat_map(|file| file.problems());
     let mut problems: Vec<_> = layout.problems.iter().chain(of_files).chain(&assembled.problems).cloned().collect();
     problems.extend(missing);
     problems.extend(layout.idle_globs(files));
