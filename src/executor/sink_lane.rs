@@ -81,19 +81,21 @@ impl SinkLane {
     /// Works until told to stop.
     pub async fn run(mut self, stop: CancellationToken) {
         let subscriber = self.subscriber.clone();
+        let mut by_safety_net = false;
         while !stop.is_cancelled() {
             let pause = tokio::select! {
                 () = stop.cancelled() => return,
-                worked = self.work() => worked.unwrap_or_else(|failure| {
+                worked = self.work_through(by_safety_net) => worked.unwrap_or_else(|failure| {
                     let (sink, problem) = (&subscriber.name, failure.one_line());
                     tracing::error!(%sink, problem, "cannot read or remember what a sink was told");
                     STORE_PAUSE
                 }),
             };
+            by_safety_net = false;
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = subscriber.woken() => {}
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(pause) => by_safety_net = pause == IDLE,
             }
         }
     }
@@ -103,6 +105,12 @@ impl SinkLane {
     /// # Errors
     /// If the store fails.
     pub async fn work(&mut self) -> Result<Duration> {
+        self.work_through(false).await
+    }
+
+    /// The same; what only the safety net finds is counted. That is what was free to be told before it looked: what comes after
+    /// an event that it tells only now had to wait.
+    async fn work_through(&mut self, mut by_safety_net: bool) -> Result<Duration> {
         loop {
             let now = self.driver.clock.now();
             let mut rows = self.due(now);
@@ -110,12 +118,15 @@ impl SinkLane {
             if room > 0 {
                 let claimed =
                     self.driver.claim(&self.subscriber.lane(), u32::try_from(room).unwrap_or(u32::MAX)).await?;
+                if by_safety_net {
+                    let overlooked = claimed.iter().filter(|row| row.was_overlooked(now)).count();
+                    self.driver.metrics.lost_wakeups(&self.subscriber.lane(), overlooked);
+                }
                 rows.extend(claimed.into_iter().map(|row| Held { row, failures: 0 }));
             }
+            by_safety_net = false;
             if rows.is_empty() {
-                let next = self.driver.store.next_due(&self.subscriber.lane(), now).await?;
-                let held = self.held.keys().next().map(|(due, _)| *due);
-                return Ok(next.into_iter().chain(held).min().map_or(IDLE, |due| due.since(now).min(IDLE)));
+                return Ok(self.next_work().await?.map_or(IDLE, |due| due.since(now).min(IDLE)));
             }
             let told = futures::future::join_all(rows.iter().map(|held| self.tell(&held.row))).await;
             let (took, problem) =
@@ -146,6 +157,16 @@ impl SinkLane {
             }
             self.is_away = !is_there;
         }
+    }
+
+    /// When it is to work again although nobody wakes it.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn next_work(&self) -> Result<Option<Timestamp>> {
+        let next = self.driver.store.next_due(&self.subscriber.lane(), self.driver.clock.now()).await?;
+        let held = self.held.keys().next().map(|(due, _)| *due);
+        Ok(next.into_iter().chain(held).min())
     }
 
     fn hold(&mut self, due: Timestamp, held: Held) {

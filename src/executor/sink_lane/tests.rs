@@ -198,3 +198,28 @@ async fn what_waits_is_told_by_the_next_process_in_its_order() {
     lane.work().await.unwrap();
     assert_eq!(again.ear.taken(), "a1 a2");
 }
+
+#[tokio::test]
+async fn what_only_the_safety_net_finds_is_counted_and_not_what_had_to_wait() {
+    let (desk, mut lane) = Desk::new();
+    desk.happen(&["a1", "a2", "b1"]).await;
+    desk.clock.advance(Duration::from_secs(30));
+    desk.happen(&["c1"]).await;
+    lane.work_through(true).await.unwrap();
+    assert_eq!(desk.ear.taken(), "a1 b1 c1 a2");
+    let counted =
+        || desk.driver.metrics.encode().lines().find(|line| line.contains("lost_wakeups_total{")).map(str::to_owned);
+    assert_eq!(
+        counted(),
+        Some("launchway_lost_wakeups_total{lane=\"sinks/ci\"} 2".into()),
+        "c1 is new, a2 came after a1"
+    );
+    desk.happen(&["d1"]).await;
+    desk.clock.advance(Duration::from_secs(30));
+    lane.work().await.unwrap();
+    assert_eq!(
+        counted(),
+        Some("launchway_lost_wakeups_total{lane=\"sinks/ci\"} 2".into()),
+        "somebody was woken for d1"
+    );
+}

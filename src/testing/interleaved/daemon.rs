@@ -202,15 +202,17 @@ impl Daemon {
         }
     }
 
-    /// Whoever listens hears what happens. What is not taken is told again, which only its lane knows when; it looks by itself
-    /// from time to time.
+    /// Whoever listens hears what happens. What is not taken is told again, which only its lane knows when.
     async fn tells(self, subscriber: Arc<Subscriber>) {
         let mut lane = SinkLane::new(self.driver.clone(), subscriber.clone(), Arc::new(self.events.clone()));
         loop {
-            let pause = lane.work().await.unwrap_or(PAUSE);
+            let next = match lane.work().await {
+                Ok(_) => lane.next_work().await.unwrap_or_default(),
+                Err(_) => Some(self.driver.clock.now() + PAUSE),
+            };
             tokio::select! { biased;
                 () = subscriber.woken() => {}
-                () = self.alarms.wait_until(Some(self.driver.clock.now() + pause)) => {}
+                () = self.alarms.wait_until(next) => {}
             }
         }
     }
