@@ -214,13 +214,14 @@ pub(in crate::engine) fn want(
     let inherited = state.and_then(|state| state.inherited);
     let is_of_this_life = |since| run.is_some_and(|(created_at, _)| created_at >= since);
     let restores = run.is_some_and(|(_, step)| step == DeploymentStep::Restore);
-    // What another life of the store began and does not end well has nothing to go back to: what that life has left serves.
-    if restores && inherited.is_some_and(|since| !is_of_this_life(since)) {
+    // What has exchanged nothing in this life of the store, or was begun in another one, has nothing to go back to: what another
+    // life has left serves on.
+    if restores && inherited.is_some() {
         return give_way(transition, config, "another life of the store has left what serves");
     }
     let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
     // A deployment of this life takes its place.
-    state.inherited = inherited.filter(|since| restores || !is_of_this_life(*since));
+    state.inherited = inherited.filter(|since| !is_of_this_life(*since));
     let spec = typed(&state.object)?;
     let (replicas, min_ready_seconds) = (state.replicas(&spec), spec.min_ready_seconds);
     let fallback = fallback.map(|version| state.wanted.fall_back_to(version));

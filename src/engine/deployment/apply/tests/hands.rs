@@ -260,7 +260,12 @@ fn what_another_life_has_left_serves_on_until_a_deployment_of_this_life_exchange
     let gives_way = disowned("another life of the store has left what serves");
     for (case, created_at, step, expected) in [
         ("one of this life exchanges versions", NOW.0, Rollout, (false, true, vec![])),
-        ("one of this life goes back", NOW.0, Restore, (true, true, vec![])),
+        (
+            "one that has exchanged none has nothing to go back to",
+            NOW.0,
+            Restore,
+            (true, false, vec![gives_way.clone()]),
+        ),
         ("one of the other life goes on", NOW.0 - 1, Rollout, (true, true, vec![])),
         ("one of the other life has nothing to go back to", NOW.0 - 1, Restore, (true, false, vec![gives_way])),
     ] {
