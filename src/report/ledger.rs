@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::commit_status::{CommitStatus, Posted};
+use crate::model::commit_status::{CommitStatus, Posted, StatusState};
 
 /// The statuses of a revision, as they were at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,8 @@ pub const DOUBTED: u64 = 0;
 
 /// What of a rendering is news to readers of `posted`, in order. What is older than what they have read is not, whether
 /// by its attempt or as a rendering; and within an attempt an outcome is never taken back, so that a late `pending` is
-/// no news either. Of what is doubted everything is.
+/// no news either. That something was skipped is no outcome: it may be waited for again once what it was never reached for is
+/// attempted again, on whichever revision. Of what is doubted everything is news.
 pub fn news(posted: &[Posted], rendering: Rendering) -> Vec<CommitStatus> {
     let Rendering { number, statuses } = rendering;
     let known: BTreeMap<&str, &Posted> = posted.iter().map(|known| (known.status.context.as_str(), known)).collect();
@@ -27,7 +28,8 @@ pub fn news(posted: &[Posted], rendering: Rendering) -> Vec<CommitStatus> {
         let Some(known) = known.get(status.context.as_str()) else { return true };
         let (before, reopens) = (&known.status, status.attempt > known.status.attempt);
         let is_late = (status.attempt, number) < (before.attempt, known.rendering);
-        let takes_back = before.state.is_final() && !status.state.is_final() && !reopens;
+        let is_outcome = before.state.is_final() && before.state != StatusState::Skipped;
+        let takes_back = is_outcome && !status.state.is_final() && !reopens;
         known.rendering == DOUBTED || !is_late && !takes_back && !before.reads_like(status)
     };
     statuses.into_iter().filter(is_news).collect()
@@ -45,7 +47,6 @@ pub fn outcomes_before<'a>(posted: &'a [Posted], next: &[CommitStatus]) -> Vec<&
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::commit_status::StatusState;
     use crate::model::ids::CommitId;
 
     fn status(state: StatusState, attempt: u32) -> CommitStatus {
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn outcomes_stay_within_their_attempt_and_nothing_goes_back_in_time() {
-        use StatusState::{Failure, Pending, Running, Success};
+        use StatusState::{Failure, Pending, Running, Skipped, Success};
         // What was written: state, attempt, rendering; what is rendered now; whether that is news.
         for (known, rendered, expected) in [
             ((Success, 1, 5), (Pending, 1, 6), false),
@@ -79,6 +80,10 @@ mod tests {
             ((Running, 1, 5), (Pending, 1, 5), true),
             ((Running, 1, 5), (Pending, 1, 4), false),
             ((Success, 1, 5), (Failure, 1, 4), false),
+            ((Skipped, 0, 5), (Pending, 0, 6), true),
+            ((Skipped, 0, 5), (Pending, 0, 4), false),
+            ((Skipped, 1, 5), (Pending, 1, 6), true),
+            ((Skipped, 2, 5), (Running, 1, 6), false),
             ((Success, 1, 0), (Success, 1, 4), true),
             ((Success, 2, 0), (Running, 1, 4), true),
         ] {

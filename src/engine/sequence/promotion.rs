@@ -42,10 +42,7 @@ pub(in crate::engine) fn promote(
     if let Some(sequence) = ended.only_tasks() {
         note_passed(transition, &ended, sequence, outcome)?;
     }
-    let mut newest = transition.newest_plan_of(service)?;
-    if let Some(newest) = newest.as_ref().filter(|newest| waits_for(newest, service)) {
-        transition.report(newest.repository.clone(), newest.commit.clone()); // perhaps in vain from now on
-    }
+    let mut newest = report_waiting(transition, service)?; // perhaps it waits in vain from now on
     if repository.as_ref().is_some_and(|repository| repository.down) {
         return Ok(()); // once it is up again, the head is planned anew
     }
@@ -211,6 +208,22 @@ fn has_had_its_turn(transition: &Transition<'_>, service: &ServiceKey, since: Ti
         }
     }
     Ok(false)
+}
+
+/// Has the newest revision reported anew if one of its stages waits for what becomes of a service: that is another's run where an
+/// earlier revision brings the same. Hands back its plan.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn report_waiting(
+    transition: &mut Transition<'_>,
+    service: &ServiceKey,
+) -> Result<Option<Plan>, Undecided> {
+    let newest = transition.newest_plan_of(service)?;
+    if let Some(newest) = newest.as_ref().filter(|newest| waits_for(newest, service)) {
+        transition.report(newest.repository.clone(), newest.commit.clone());
+    }
+    Ok(newest)
 }
 
 /// Whether a plan has the service wait in a later stage for what becomes of it in its stage.

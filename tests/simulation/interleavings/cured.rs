@@ -2667,4 +2667,20 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=b
             push",
     },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "what a person runs again of an earlier revision is waited for again by the stages after it, of which it was \
+                  said that they are never reached",
+        story: "
+            order 4821
+            shipyard dev:deployment,approval production:deployment,verify
+            declare web kind=Deployment
+            push
+            reject dev web
+            settle
+            push
+            settle
+            rerun dev web
+            settle",
+    },
 ];
