@@ -148,20 +148,28 @@ impl Hosting {
 
     /// Whether the head of a repository that is not down declares a deployment config, or nobody can tell yet what it does.
     pub fn declares(&self, config: &ConfigKey, repositories: &[RepositoryState]) -> bool {
+        self.repositories().iter().any(|name| self.declares_in(name, config, repositories))
+    }
+
+    /// The same of one repository.
+    pub(super) fn declares_in(
+        &self,
+        name: &RepositoryName,
+        config: &ConfigKey,
+        repositories: &[RepositoryState],
+    ) -> bool {
         let is_it = |object: &Object| object.key.kind == Kind::DeploymentConfig && object.key.name == config.name;
-        let known = |name: &RepositoryName| repositories.iter().find(|known| &known.name == name);
-        self.repositories().into_iter().filter_map(|name| Some((self.head(&name)?, known(&name)))).any(
-            |(head, known)| {
-                if head.project.name != config.project || known.is_some_and(|known| known.down) {
-                    return false;
-                }
-                if head.is_refused() && known.is_none_or(|known| known.applied.as_ref() != Some(&head.id)) {
-                    return true;
-                }
-                let mut stages = head.project.stages.iter().filter(|stage| stage.name == config.stage);
-                stages.any(|stage| stage.objects.iter().any(|object| is_it(object)))
-            },
-        )
+        let (Some(head), known) = (self.head(name), repositories.iter().find(|known| &known.name == name)) else {
+            return false;
+        };
+        if head.project.name != config.project || known.is_some_and(|known| known.down) {
+            return false;
+        }
+        if head.is_refused() && known.is_none_or(|known| known.applied.as_ref() != Some(&head.id)) {
+            return true;
+        }
+        let mut stages = head.project.stages.iter().filter(|stage| stage.name == config.stage);
+        stages.any(|stage| stage.objects.iter().any(|object| is_it(object)))
     }
 
     /// Whether the head of a repository declares no object: then nothing ends before a person allows it.

@@ -10,7 +10,8 @@ pub(crate) enum Family {
     Pushes,
     /// Two commands at once on one service, while pushes go on.
     People,
-    /// Several repositories, some of which declare the same project.
+    /// Several repositories, some of which declare the same project or stages of one namespace, while the daemon dies, the store is
+    /// lost or restored, and names change hands.
     Repositories,
     /// The daemon dies, or is taken over.
     Deaths,
@@ -205,8 +206,13 @@ impl Teller {
         let stages =
             self.one_of(if matches!(family, Family::Executors | Family::Events) { LEFT_TO_OTHERS } else { SHIPYARDS });
         let repositories: &[&str] = if family == Family::Repositories { &["", "@two ", "@three "] } else { &[""] };
+        let others = self.others(family);
         for repository in repositories {
-            let project = if repository.is_empty() { "shop" } else { self.one_of(&["shop", "shop", "store"]) };
+            let project = match *repository {
+                "" => "shop",
+                "@two " => others[0],
+                _ => others[1],
+            };
             self.say(format!("{repository}project {project}"));
             self.say(format!("{repository}shipyard {stages}"));
             self.say(format!("{repository}task test retries=1"));
@@ -254,6 +260,16 @@ impl Teller {
         }
     }
 
+    /// Which projects the second repository and the third declare: often one that another declares, too, or one whose stages may
+    /// have the namespace of another's.
+    fn others(&mut self, family: Family) -> [&'static str; 2] {
+        match family {
+            Family::Repositories if self.random.once_in(3) => ["store", "bazaar"],
+            Family::Repositories => [(); 2].map(|()| self.one_of(&["shop", "shop", "store", "shop-api"])),
+            _ => ["store"; 2],
+        }
+    }
+
     /// What else is run than deliveries, and how long that may take.
     fn sequences(&mut self) {
         self.say("listen");
@@ -298,6 +314,7 @@ impl Teller {
             (7.., Family::Executors) => self.executors(),
             (8..11, Family::Identities) => self.identity(),
             (8.., Family::Interrupted) => self.interrupted(),
+            (9.., Family::Repositories) => self.owners(repository),
             _ if self.random.once_in(2) => self.people(repository),
             _ => self.push(repository),
         }
@@ -609,6 +626,38 @@ impl Teller {
         }
     }
 
+    /// Who has which name is asked anew: after a death, by another store, or because a stage is wanted elsewhere.
+    fn owners(&mut self, repository: &str) {
+        match self.random.below(8) {
+            0 => self.say("crash"),
+            1 => self.say("takeover"),
+            2..5 if self.is_contested() => {
+                // What is copied knows whose each name is: the second to ask for it gets none that the first has.
+                self.say("settle");
+                self.copies();
+            }
+            2..5 => self.store(),
+            5 => {
+                let line = self.one_of(&["prune 0", "prune 2"]);
+                self.say(line);
+            }
+            _ => {
+                let stages = self.one_of(&["dev", "dev production", "api-dev", "production dev"]);
+                self.say(format!("{repository}shipyard {stages}"));
+                let image = self.one_of(&["a", "b", "c"]);
+                self.say(format!("{repository}declare web image={image}")); // a new stage declares nothing yet
+                self.say(format!("{repository}push"));
+            }
+        }
+    }
+
+    /// Whether two repositories declare one project, or projects whose stages may have one namespace.
+    fn is_contested(&self) -> bool {
+        let declared = self.lines.iter().filter_map(|line| line.split_once("project ")).map(|(_, name)| name);
+        let declared: Vec<&str> = declared.collect();
+        declared.iter().enumerate().any(|(index, name)| *name == "shop-api" || declared[..index].contains(name))
+    }
+
     /// Something that takes several steps, and a death or another store between two of them.
     fn interrupted(&mut self) {
         match self.random.below(6) {
@@ -627,12 +676,24 @@ impl Teller {
     }
 
     fn store(&mut self) {
-        let copied = self.lines.iter().filter(|line| line.starts_with("backup")).count();
+        let copied = self.copied();
         match self.random.below(4) {
             0 => self.say("lose-store"),
             1 if copied > 0 => self.say(format!("restore {copied}")),
             _ => self.say(format!("backup {}", copied + 1)),
         }
+    }
+
+    fn copies(&mut self) {
+        let copied = self.copied();
+        match self.random.below(2) {
+            0 if copied > 0 => self.say(format!("restore {copied}")),
+            _ => self.say(format!("backup {}", copied + 1)),
+        }
+    }
+
+    fn copied(&self) -> usize {
+        self.lines.iter().filter(|line| line.starts_with("backup")).count()
     }
 
     fn surroundings(&mut self) {

@@ -1,6 +1,6 @@
 //! What the heads of all repositories come to once nothing is under way any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::engine::sync::FILE;
@@ -50,18 +50,27 @@ impl Heads<'_> {
         Ok(Ok(()))
     }
 
-    /// Every project that some head declares has exactly one repository whose revisions are applied.
+    /// Every project that some head declares has exactly one repository whose revisions are applied; none at most while
+    /// another project has the namespace of a stage that one of them declares.
     pub(super) fn one_owner(&self) -> Held {
         let mut owners: BTreeMap<ProjectName, Vec<RepositoryName>> = BTreeMap::new();
+        let mut without_namespace: BTreeSet<ProjectName> = BTreeSet::new();
         for name in self.around.hosting.repositories() {
             let Some(head) = self.around.hosting.head(&name).filter(|head| !head.is_broken) else { continue };
             let owners = owners.entry(head.project.name.clone()).or_default();
-            let revision = now(self.driver.store.revision(&name, head.id.as_str()))?;
-            if revision.is_some_and(|revision| !is_turned_away(&revision)) {
+            let Some(revision) = now(self.driver.store.revision(&name, head.id.as_str()))? else { continue };
+            if is_refused_for(&revision, "both live in namespace") {
+                without_namespace.insert(head.project.name.clone());
+            } else if !is_refused_for(&revision, "declares project") {
                 owners.push(name);
             }
         }
-        let wrong = owners.into_iter().find(|(_, owners)| owners.len() != 1);
+        let is_wrong = |(project, owners): &(ProjectName, Vec<RepositoryName>)| match owners[..] {
+            [] => !without_namespace.contains(project),
+            [_] => false,
+            [..] => true,
+        };
+        let wrong = owners.into_iter().find(is_wrong);
         Ok(match wrong {
             Some((project, owners)) => {
                 let what = format!("{} repositories have project {project}: {owners:?}", owners.len());
@@ -159,9 +168,9 @@ impl Heads<'_> {
     }
 }
 
-/// Whether a revision is refused because another repository has its project.
-fn is_turned_away(revision: &RevisionState) -> bool {
-    matches!(&revision.result, RevisionResult::Refused { reason } if reason.contains("declares project"))
+/// Whether a revision is refused because another repository has one of its names: for a reason that says so.
+fn is_refused_for(revision: &RevisionState, why: &str) -> bool {
+    matches!(&revision.result, RevisionResult::Refused { reason } if reason.contains(why))
 }
 
 /// Whether a head's file says `paused` of a deployment config.

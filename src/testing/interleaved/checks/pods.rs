@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
 use crate::model::deployment_config::StrategyKind;
-use crate::model::ids::{ConfigKey, Namespace, ProjectName, StageName};
+use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, StageName};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::state::{ConfigState, RepositoryState};
 use crate::model::time::Timestamp;
@@ -30,6 +30,8 @@ pub(super) struct Pods {
     /// The last different promises of each deployment config, newest last: until everything came to rest, an act may have
     /// been decided on the ones before.
     promised: BTreeMap<ConfigKey, [u32; PROMISES]>,
+    /// By which repository each was declared: another one that declares it, and is refused the project, promises nothing.
+    declared_by: BTreeMap<ConfigKey, RepositoryName>,
     /// Hooks and tasks that were started: each try has a pod of its own.
     run_once: BTreeSet<(PodId, Timestamp)>,
     /// The deployment configs of which the store knows what serves, or that nothing should.
@@ -48,11 +50,16 @@ impl Pods {
         if unknown.peek().is_some() {
             let repositories: Vec<RepositoryState> =
                 now(store.repositories())?.whole()?.into_iter().map(|it| it.value).collect();
-            let gone = unknown.filter(|(key, _)| !around.hosting.declares(key, &repositories));
+            let is_declared = |key: &ConfigKey| match self.declared_by.get(key) {
+                Some(by) => around.hosting.declares_in(by, key, &repositories),
+                None => around.hosting.declares(key, &repositories),
+            };
+            let gone = unknown.filter(|(key, _)| !is_declared(key));
             gone.for_each(|(_, promised)| *promised = [0; PROMISES]);
         }
         for config in configs {
             let promise = promise(config);
+            self.declared_by.insert(config.key.clone(), config.repository.clone());
             let known = self.promised.entry(config.key.clone()).or_insert([promise; PROMISES]);
             if known[PROMISES - 1] != promise && self.taken_up.contains(&config.key) {
                 known.rotate_left(1);
