@@ -79,6 +79,11 @@ impl MemoryDisk {
         self.content().tables.configs.values().cloned().collect()
     }
 
+    /// The same of what is to be performed.
+    pub fn outbox(&self) -> Vec<Arc<OutboxRow>> {
+        self.content().tables.outbox.values().cloned().collect()
+    }
+
     /// Which process has it, counted from the first.
     pub fn fence(&self) -> u64 {
         self.content().fence

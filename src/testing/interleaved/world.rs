@@ -99,7 +99,7 @@ impl World {
         declared.keys().for_each(|name| around.hosting.request_sync(name));
         let scheduler = Scheduler::new(order);
         let daemon = Daemon::start(&around, &scheduler.spawner(), 1);
-        let checks = Checks::new(&around, only);
+        let checks = Checks::new(&around, order, only);
         let trace = std::env::var_os("TRACE").map(|_| Trace::default());
         Self { around, scheduler, daemon, taken_over: Vec::new(), lives: 1, declared, checks, answered: None, trace }
     }

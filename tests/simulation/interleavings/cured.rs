@@ -2683,4 +2683,27 @@ pub(crate) const CURED: &[Cured] = &[
             rerun dev web
             settle",
     },
+    Cured {
+        invariant: Invariant::SaysWhatItWaitsFor,
+        because: "over a restored store, what fails before it has exchanged anything waits for what serves to give way, which \
+                  nothing makes it do",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a replicas=2 strategy=AB weight=40 mid=Abort
+            push
+            settle
+            backup 1
+            declare web image=b
+            push
+            settle
+            restore 1
+            hang shop-dev/web-2-hook
+            declare web image=c
+            push
+            settle
+            declare web image=d
+            push
+            settle",
+    },
 ];

@@ -10,7 +10,7 @@ use super::generator::{Family, story_of};
 const STORIES: u64 = 100;
 
 /// Where each mistake shows, and as what.
-const SHOWS: [(Fault, Family, Invariant); 18] = [
+const SHOWS: [(Fault, Family, Invariant); 19] = [
     (Fault::IgnoresReads, Family::People, Invariant::EveryRunEnds),
     (Fault::KeepsWhatFailed, Family::Pushes, Invariant::RecordedServes),
     (Fault::ReadsTheLast, Family::Pushes, Invariant::CreditIsDue),
@@ -29,6 +29,7 @@ const SHOWS: [(Fault, Family, Invariant); 18] = [
     (Fault::LosesTimers, Family::Events, Invariant::EveryRunEnds),
     (Fault::LosesEvents, Family::Events, Invariant::EverythingIsHeard),
     (Fault::SaysNothing, Family::Events, Invariant::SaysWhatItWaitsFor),
+    (Fault::TellsNothing, Family::Pushes, Invariant::SaysWhatItWaitsFor),
 ];
 
 #[test]

@@ -3,12 +3,14 @@
 mod heads;
 mod kept;
 mod pods;
+mod quiet;
 mod rest;
 mod sequences;
 mod services;
 mod slots;
 mod statuses;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -46,7 +48,7 @@ pub enum Invariant {
     EventsCountOnce,
     /// Who listens hears all that happens to sequences, in its order.
     EverythingIsHeard,
-    /// A sequence that goes on says what it waits for.
+    /// What goes on says what it waits for, or that is there or asked for.
     SaysWhatItWaitsFor,
     /// What is down runs nothing.
     DownIsDown,
@@ -105,6 +107,9 @@ impl Violation {
 /// More runs than any story has: what a check would start is none of them.
 const APART: i64 = 10_000_000;
 
+/// All that holds at the end of a story is asked at one of so many of the moments at which it could end: that is dear.
+const CHOSEN: u64 = 3;
+
 /// What grows with everything that happens: in the store, to pods, in repositories.
 type Moved = (u64, u64, usize);
 
@@ -129,6 +134,8 @@ pub(super) struct Checks {
     announced: u64,
     /// What there was when all of it was checked last at rest.
     rested: Option<Moved>,
+    /// How many of these moments there were; from what is counted, the story's order says.
+    moments: u64,
     slots: Slots,
     sequences: Sequences,
     pods: Pods,
@@ -145,8 +152,8 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// Nothing was seen yet; only one thing matters, or everything.
-    pub(super) fn new(around: &Surroundings, only: Option<Invariant>) -> Self {
+    /// Nothing was seen yet of the story with this order; only one thing matters, or everything.
+    pub(super) fn new(around: &Surroundings, order: u64, only: Option<Invariant>) -> Self {
         let store = Arc::new(around.disk.read(around.clock.clone()));
         let ids = CountingIds::after(APART);
         let driver = Driver::new(store, around.clock.clone(), Arc::new(ids));
@@ -156,6 +163,7 @@ impl Checks {
             commits: 0,
             announced: 0,
             rested: None,
+            moments: order,
             slots,
             sequences,
             pods,
@@ -222,19 +230,34 @@ impl Checks {
         self.pods.finishing(runtime);
     }
 
-    /// What must hold whenever nothing can happen without time passing, also while pods hang and hosts refuse statuses.
+    /// What must hold whenever nothing can happen without time passing, also while pods hang and hosts refuse statuses; and, at
+    /// some of the moments after which nothing comes by itself, all that must hold at the end.
     pub(super) fn rested(&mut self, around: &Surroundings) -> Held {
         self.pods.rested();
         let moved = Some((around.disk.commits(), around.runtime.announced(), around.hosting.pushes()));
         if std::mem::replace(&mut self.rested, moved) == moved {
             return Ok(Ok(())); // time has passed, and nothing else
         }
+        self.moments = self.moments.wrapping_add(1);
+        let is_chosen = self.moments.is_multiple_of(CHOSEN);
         let store = &*self.driver.store;
         let rest = rest::At { store, around, moment: Moment::Untouched };
         let heads = heads::Heads { driver: &self.driver, around };
-        self.hold(&[&|| rest.own_pods(), &|| rest.credit(), &|| heads.one_owner(), &|| {
-            sequences::say_what_they_wait_for(&around.disk)
-        }])
+        self.hold(&[
+            &|| rest.own_pods(),
+            &|| rest.credit(),
+            &|| heads.one_owner(),
+            &|| sequences::say_what_they_wait_for(&around.disk),
+            &|| rest.what_goes_on_waits_for_something(),
+            &|| rest.only_what_is_named_serves(),
+            &|| statuses::fresh(store, around, self.another_store, self.pruned, &rest.reports()),
+            // What another store has left may answer on until the next time that everything is judged.
+            &|| if self.another_store { Ok(Ok(())) } else { rest.only_recorded_services_answer() },
+            &|| match is_chosen && rest.nothing_is_to_come() {
+                true => self.at_rest(around, Moment::Untouched),
+                false => Ok(Ok(())),
+            },
+        ])
     }
 
     fn matters(&self, violation: &Violation) -> bool {
@@ -263,7 +286,7 @@ impl Checks {
             &|| heads.one_owner(),
             &|| heads.check(),
             &|| rest.credit(),
-            &|| statuses::fresh(store, around, self.another_store, self.pruned),
+            &|| statuses::fresh(store, around, self.another_store, self.pruned, &BTreeSet::new()),
             &|| statuses::ended(store, around),
         ])
     }

@@ -276,7 +276,7 @@ fn is_served(config: &ConfigState, alive: &[(Pod, ObservedPod)], is_down: bool, 
 }
 
 /// A template without the labels that pods have by themselves: those of a pod that another life has left may name another version.
-fn as_declared(template: &PodTemplate) -> PodTemplate {
+pub(super) fn as_declared(template: &PodTemplate) -> PodTemplate {
     let mut template = template.clone();
     template.metadata.labels.retain(|label, _| ![CONFIG_LABEL, VERSION_LABEL].contains(&label.as_str()));
     template

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::error::Failure;
 use crate::model::ids::Namespace;
 use crate::model::object::Kind;
 use crate::model::pod::ObservedPod;
@@ -16,18 +17,9 @@ impl At<'_> {
     /// Each service that is recorded answers as it is recorded, and no other; which versions share its traffic are some that
     /// are there. What another life of the store has left serves on with the services that lead to it, whoever records them.
     pub(super) fn services_lead(&self) -> Held {
-        let down = self.down()?;
-        let objects = now(self.store.objects(None, None, Some(&Kind::Service)))?.whole()?;
-        let recorded: BTreeMap<(Namespace, String), ObjectState> = objects
-            .into_iter()
-            .map(|it| it.value)
-            .filter(|it| !down.contains(&it.repository))
-            .map(|it| ((it.destination.namespace.clone(), it.object.key.name.clone()), it))
-            .collect();
+        let recorded = self.recorded_services()?;
         let pods = self.around.runtime.pods();
-        let serves_on = |namespace: &Namespace| {
-            pods.iter().any(|pod| &pod.id.namespace == namespace && pod.is_stranger() && pod.lives())
-        };
+        let serves_on = |namespace: &Namespace| is_left_something(namespace, &pods);
         let there = self.around.runtime.services();
         for spec in &there {
             let record = recorded.get(&(spec.namespace.clone(), spec.name.clone()));
@@ -47,6 +39,38 @@ impl At<'_> {
             None => Ok(()),
         })
     }
+
+    /// No service answers that no record names, also while others are still to lead elsewhere.
+    pub(super) fn only_recorded_services_answer(&self) -> Held {
+        let there = self.around.runtime.services();
+        if there.is_empty() {
+            return Ok(Ok(()));
+        }
+        let (recorded, pods) = (self.recorded_services()?, self.around.runtime.pods());
+        let is_unknown = |it: &&ServiceSpec| !recorded.contains_key(&(it.namespace.clone(), it.name.clone()));
+        let mut unknown = there.iter().filter(is_unknown);
+        Ok(match unknown.find(|it| !is_left_something(&it.namespace, &pods)) {
+            Some(ServiceSpec { namespace, name, .. }) => {
+                let what = format!("{namespace}/{name} answers, and no record names it");
+                Err(Violation::new(Invariant::ServicesLead, what))
+            }
+            None => Ok(()),
+        })
+    }
+
+    /// What is recorded of services of repositories that are not down.
+    fn recorded_services(&self) -> Result<BTreeMap<(Namespace, String), ObjectState>, Failure> {
+        let down = self.down()?;
+        let objects = now(self.store.objects(None, None, Some(&Kind::Service)))?.whole()?;
+        let recorded = objects.into_iter().map(|it| it.value).filter(|it| !down.contains(&it.repository));
+        let place = |it: &ObjectState| (it.destination.namespace.clone(), it.object.key.name.clone());
+        Ok(recorded.map(|it| (place(&it), it)).collect())
+    }
+}
+
+/// Whether pods serve in a namespace that another life of the store has left.
+fn is_left_something(namespace: &Namespace, pods: &[ObservedPod]) -> bool {
+    pods.iter().any(|pod| &pod.id.namespace == namespace && pod.is_stranger() && pod.lives())
 }
 
 /// Whether a service is as its record says.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::control::reporter;
 use crate::error::Result;
 use crate::model::commit_status::CommitStatus;
-use crate::model::ids::CommitId;
+use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::state::RevisionState;
 use crate::store::Store;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
@@ -16,14 +16,24 @@ use crate::testing::interleaved::people::now;
 const REVISIONS: u32 = 1_000;
 
 /// A host shows what a rendering says that knows of nothing which was written before; and what it shows beside that is up
-/// to date, unless it is about attempts that were `pruned` since. With `another_store` than before, heads are shown anew.
-pub(super) fn fresh(store: &dyn Store, around: &Surroundings, another_store: bool, pruned: bool) -> Held {
+/// to date, unless it is about attempts that were `pruned` since. With `another_store` than before, heads are shown anew. Of what
+/// is still `unwritten` nothing is said.
+pub(super) fn fresh(
+    store: &dyn Store,
+    around: &Surroundings,
+    another_store: bool,
+    pruned: bool,
+    unwritten: &BTreeSet<(RepositoryName, CommitId)>,
+) -> Held {
     let is_head = |revision: &RevisionState| {
         around.hosting.head(&revision.repository).is_some_and(|head| head.id == revision.commit)
     };
     let pruned = another_store || pruned;
     for revision in revisions(store, around)?.into_iter().filter(|revision| !another_store || is_head(revision)) {
         let RevisionState { repository, commit, .. } = &revision;
+        if unwritten.contains(&(repository.clone(), commit.clone())) {
+            continue;
+        }
         let shown = by_context(around.hosting.statuses(repository, commit));
         let known = if pruned { BTreeSet::new() } else { shown.keys().cloned().collect() };
         let rendered = by_context(now(reporter::rendering(store, repository, commit, &known))?.statuses);
