@@ -43,6 +43,9 @@ pub enum Input {
     /// Of these versions of a deployment config, which are wanted no longer, nothing is there any more. Says which value of
     /// `Wanted` that was seen for.
     Gone(ConfigKey, u64, BTreeSet<u32>),
+    /// The deployment of a config that another life of the store began gives way to what that has left. Says which value of
+    /// `Wanted` that was seen for.
+    GiveWay(ConfigKey, u64),
     /// A revision has news for whoever reads its statuses.
     Report(RepositoryName, CommitId),
     /// Why a writer's statuses do not reach a repository's commits, or that they do.
@@ -99,6 +102,7 @@ impl<'a> Transition<'a> {
             Input::Gone(config, generation, versions) => {
                 gone::forget_versions(self.records, config, *generation, versions, self.now)?;
             }
+            Input::GiveWay(config, generation) => apply::give_way_to_what_is_left(self, config, *generation)?,
             Input::Report(repository, commit) => self.report(repository.clone(), commit.clone()),
             Input::StatusProblem(repository, writer, problem) => {
                 if let Some(state) = self.records.repositories.get_mut(repository)? {

@@ -336,6 +336,10 @@ impl Reconciler {
                 self.driver.hindrances.note(&state.key, &Failure::transient(AWAITING));
                 return Ok(Some(now + STRANGERS_PAUSE));
             }
+            Strangers::Preferred => {
+                self.driver.commit(&[Input::GiveWay(state.key.clone(), state.wanted.generation)]).await?;
+                return Ok(Some(now + PAUSE));
+            }
             Strangers::Outdated => return Ok(Some(now + PAUSE)), // the change has been announced as well
             strangers => adoption::decide(state, &pods, strangers, now),
         };
@@ -370,7 +374,9 @@ impl Reconciler {
         let all_adopted = !pods.iter().any(|pod| pod.is_stranger() && pod.lives());
         Ok(match strangers {
             // There is nothing to wait with: what is wanted is kept up.
-            Strangers::Awaiting if all_adopted && !state.wanted.targets.is_empty() => Strangers::Replaced,
+            Strangers::Awaiting | Strangers::Preferred if all_adopted && !state.wanted.targets.is_empty() => {
+                Strangers::Replaced
+            }
             strangers => strangers,
         })
     }

@@ -308,6 +308,14 @@ pub enum DeploymentStep {
     Done,
 }
 
+impl DeploymentStep {
+    /// Whether pods of one version take the place of another's in it.
+    pub fn exchanges(self) -> bool {
+        let trial = matches!(self, Self::Trial { part: TrialPart::Weight, .. });
+        trial || matches!(self, Self::ScaleDown | Self::FirstPod | Self::Rollout | Self::Restore)
+    }
+}
+
 /// The parts of a step in which a new version proves itself, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -31,6 +31,9 @@ pub enum Strangers {
     Kept,
     /// Nothing is changed: what is wanted is about to be decided.
     Awaiting,
+    /// Nothing is changed, and the deployment gives way that waits for pods of its own: the other life began it, and has left
+    /// what came after it.
+    Preferred,
     /// Nothing is changed: what is wanted moved on while it was read, and is read again.
     Outdated,
 }
@@ -42,11 +45,13 @@ pub fn judge(state: &ConfigState, is_down: bool, owner: Option<&DeploymentRun>, 
     let is_inherited = state.inherited.is_some() && !is_settled;
     let is_first = state.serving.is_none() && state.wanted.pace != Pace::Recreate;
     let has_moved = owner.is_some_and(|run| run.generation != state.wanted.generation);
+    let is_paused = owner.is_some_and(|run| run.waits.paused_by.is_some());
     match owner.map(|run| run.step).filter(|step| *step != At::Done) {
         _ if state.removed || is_down => Strangers::Replaced,
         _ if has_moved => Strangers::Outdated, // one of the two was read before the other changed
         Some(At::ScaleDown) if !is_inherited => Strangers::Replaced,
         _ if state.wanted.targets.is_empty() => Strangers::Kept,
+        Some(step) if is_inherited && step.exchanges() && !is_paused => Strangers::Preferred,
         _ if is_inherited => Strangers::Awaiting,
         Some(_) if is_first => Strangers::Kept, // there is no other version to go back to
         Some(At::Prepare | At::Pre) => Strangers::Awaiting,

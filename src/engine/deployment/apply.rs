@@ -33,6 +33,9 @@ use object::{place, put_object};
 pub(super) use start::deployment_run;
 pub(in crate::engine) use start::{retried_as, start_deployment, start_version};
 
+/// Why a deployment gives way over a store that was lost or restored.
+const LEFT: &str = "another life of the store has left what serves";
+
 /// What is remembered of something that is to be changed.
 pub(in crate::engine) struct Recorded {
     /// The service that it belongs to.
@@ -217,7 +220,7 @@ pub(in crate::engine) fn want(
     // What has exchanged nothing in this life of the store, or was begun in another one, has nothing to go back to: what another
     // life has left serves on.
     if restores && inherited.is_some() {
-        return give_way(transition, config, "another life of the store has left what serves");
+        return give_way(transition, config, LEFT);
     }
     let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
     // A deployment of this life takes its place.
@@ -231,6 +234,20 @@ pub(in crate::engine) fn want(
     let (owner, rests) = (Some(by), restores && spec.test);
     state.wanted = Wanted { owner, replicas, rests, targets, fallback, min_ready_seconds, silenced, ..wanted };
     Ok(())
+}
+
+/// A deployment that another life of the store began gives way to what that has left: it has come after it. The head is planned
+/// again, so that this life deploys what it declares. `generation` is the value of `Wanted` that this was seen for.
+pub(in crate::engine) fn give_way_to_what_is_left(
+    transition: &mut Transition<'_>,
+    config: &ConfigKey,
+    generation: u64,
+) -> Result<(), Undecided> {
+    let state = transition.records.configs.get(config)?.filter(|state| state.wanted.generation == generation);
+    let Some(state) = state.filter(|state| state.inherited.is_some()) else { return Ok(()) };
+    let repository = state.repository.clone();
+    give_way(transition, config, LEFT)?;
+    transition.plan_again(&repository)
 }
 
 /// A deployment gives way to a rollback: what serves is wanted again, and nobody waits until it is there.

@@ -106,7 +106,7 @@ impl Step {
             (_, Event::Timer { timer: Timer::Progress | Timer::Deadline }) if self.run.waits.since.is_some() => {}
             (At::Deployer, Event::Timer { timer: Timer::Progress }) => self.deployer_stalls(),
             (At::Deployer, Event::Timer { timer: Timer::Start }) => self.deployer_is_late(),
-            (_, Event::Timer { timer: Timer::Progress }) if self.exchanges() => self.stands_still(),
+            (_, Event::Timer { timer: Timer::Progress }) if self.run.step.exchanges() => self.stands_still(),
             (_, Event::Timer { timer: Timer::Deadline }) => {
                 let deadline = policy::format_duration(self.run.spec.strategy.active_deadline());
                 let message = self.because(format!("took longer than its deadline of {deadline}"));
@@ -118,16 +118,9 @@ impl Step {
         }
     }
 
-    /// Whether pods of one version take the place of another's in its step.
-    fn exchanges(&self) -> bool {
-        use DeploymentStep as At;
-        let trial = matches!(self.run.step, At::Trial { part: TrialPart::Weight, .. });
-        trial || matches!(self.run.step, At::ScaleDown | At::FirstPod | At::Rollout | At::Restore)
-    }
-
     /// Whether it wants something, and is to hear how far that is.
     fn hears_of_pods(&self) -> bool {
-        self.exchanges() || self.run.step == DeploymentStep::Deployer
+        self.run.step.exchanges() || self.run.step == DeploymentStep::Deployer
     }
 
     fn stands_still(&mut self) {

@@ -2706,4 +2706,23 @@ pub(crate) const CURED: &[Cured] = &[
             push
             settle",
     },
+    Cured {
+        invariant: Invariant::SaysWhatItWaitsFor,
+        because: "a deployment that is open in a restored store waits for pods that have been replaced since, which serve on until \
+                  it is decided what takes their place",
+        story: "
+            order 2316
+            shipyard dev
+            declare web image=a replicas=3
+            declare web strategy=Canary steps=50+1m post=Abort
+            push
+            pass 1s
+            declare web image=e stage=dev
+            push
+            turns 18
+            backup 1
+            pass 1m
+            restore 1
+            settle",
+    },
 ];

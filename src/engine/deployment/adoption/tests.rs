@@ -7,7 +7,7 @@ use crate::model::object::{Kind, Location, ObjectKey};
 use crate::model::plan::{ServicePlan, StagePlan, StageStart};
 use crate::model::pod::{PodId, PodPhase};
 use crate::model::project::{Procedures, StatusDetail};
-use crate::model::run::Phase;
+use crate::model::run::{Phase, TrialPart, Waits};
 use crate::model::slot::Delivered;
 use crate::model::state::{Attempt, Version};
 use crate::model::wanted::{Fallback, Target, Wanted};
@@ -117,6 +117,32 @@ fn nothing_is_done_about_strangers_on_what_the_run_has_left_behind() {
     let now = config.wanted.generation;
     assert_eq!(judge(&config, false, Some(&run(now + 1)), true), Strangers::Outdated, "the run went on meanwhile");
     assert_eq!(judge(&config, false, Some(&run(now)), true), Strangers::Replaced);
+}
+
+#[test]
+fn a_deployment_of_another_life_gives_way_where_it_would_wait_for_what_that_has_replaced() {
+    let own = state(Some(version(1, "a")), Some(version(2, "b")), 2);
+    let inherited = ConfigState { inherited: Some(Timestamp(5)), ..own.clone() };
+    let begun = deployment(2, "b", &delivery("run", "a"), Phase::Running);
+    let run = |step| DeploymentRun { generation: own.wanted.generation, step, ..begun.clone() };
+    let paused = |step| {
+        let waits = Waits { paused_by: Some("alice".into()), ..Waits::default() };
+        DeploymentRun { waits, ..run(step) }
+    };
+    use DeploymentStep::{Post, Pre, Restore, Rollout, Trial};
+    let trial = |part| Trial { step: 1, part };
+    for (case, state, run, expected) in [
+        ("pods of its own are to come", &inherited, run(Rollout), Strangers::Preferred),
+        ("part of them", &inherited, run(trial(TrialPart::Weight)), Strangers::Preferred),
+        ("what served before is to come back", &inherited, run(Restore), Strangers::Preferred),
+        ("it waits for time to pass", &inherited, run(trial(TrialPart::Pause)), Strangers::Awaiting),
+        ("it has changed nothing yet", &inherited, run(Pre), Strangers::Awaiting),
+        ("it waits for a hook alone", &inherited, run(Post), Strangers::Awaiting),
+        ("a person has it stay where it is", &inherited, paused(Rollout), Strangers::Awaiting),
+        ("this life began it", &own, run(Rollout), Strangers::Replaced),
+    ] {
+        assert_eq!(judge(state, false, Some(&run), false), expected, "{case}");
+    }
 }
 
 /// The newest plan, which brings `image` to the stage once the stage before has passed it.

@@ -56,7 +56,7 @@ impl Step {
         self.run.waits.paused_by = Some(by.to_owned());
         self.run.problem = format!("paused by {by}");
         self.stand();
-        if self.exchanges() {
+        if self.run.step.exchanges() {
             self.want();
         }
         self.tell_followers(&Event::Paused { by: by.to_owned() });
@@ -78,7 +78,7 @@ impl Step {
             _ => {}
         }
         self.move_on();
-        if self.exchanges() {
+        if self.run.step.exchanges() {
             self.exchange();
         } else if self.point().is_some() {
             self.judge_hook();
