@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::engine::names;
 use crate::engine::records::Undecided;
 use crate::engine::rollback::propose::BRANCHES;
 use crate::engine::transition::Transition;
@@ -292,18 +293,13 @@ pub fn forget(
         transition.records.objects.put(place, None)?;
     }
     if let Some(project) = &state.project {
-        free(transition, environment, UniqueName::Project(project.clone()))?;
+        names::give_up(transition, environment, &UniqueName::Project(project.clone()))?;
         no_holds(transition, project)?;
     }
     for namespace in &state.namespaces {
-        free(transition, environment, UniqueName::Namespace(namespace.clone()))?;
+        names::give_up(transition, environment, &UniqueName::Namespace(namespace.clone()))?;
     }
     transition.records.repositories.put(environment, None)
-}
-
-fn free(transition: &mut Transition<'_>, environment: &RepositoryName, name: UniqueName) -> Result<(), Undecided> {
-    let is_own = transition.records.names.get(&name)?.is_some_and(|owner| &owner.repository == environment);
-    if is_own { transition.records.names.put(&name, None) } else { Ok(()) }
 }
 
 fn no_holds(transition: &mut Transition<'_>, project: &ProjectName) -> Result<(), Undecided> {

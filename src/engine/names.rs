@@ -3,10 +3,20 @@
 use std::collections::BTreeMap;
 
 use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::transition::Transition;
 use crate::model::ids::{Namespace, ProjectName, RepositoryName, StageName};
 use crate::model::project::Project;
 use crate::model::state::RepositoryState;
 use crate::model::unique_name::{NameOwner, UniqueName};
+
+/// Why a project may not be deployed beside the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct Taken {
+    /// The name that is another's; nothing, if the project gives it to two of its own stages.
+    pub(in crate::engine) name: Option<UniqueName>,
+    /// For people.
+    pub(in crate::engine) reason: String,
+}
 
 /// Why a project may not be deployed beside the others: its name or one of its namespaces is another's.
 ///
@@ -16,14 +26,16 @@ pub(in crate::engine) fn taken(
     records: &Records,
     repository: &RepositoryName,
     project: &Project,
-) -> Result<Option<String>, Undecided> {
-    let owner = records.names.get(&UniqueName::Project(project.name.clone()))?;
+) -> Result<Option<Taken>, Undecided> {
+    let name = UniqueName::Project(project.name.clone());
+    let owner = records.names.get(&name)?;
     if let Some(other) = owner.filter(|owner| &owner.repository != repository) {
-        return Ok(Some(format!(
+        let reason = format!(
             "repository `{0}` declares project `{1}` already; rename one in launchway.yaml, or, if `{0}` is what this one was \
              called before, call it so again in the configuration",
             other.repository, project.name
-        )));
+        );
+        return Ok(Some(Taken { name: Some(name), reason }));
     }
     if let Some(left) = renamed(records, repository, project)?.or(moved(records, repository, project)?) {
         return Ok(Some(left));
@@ -32,55 +44,64 @@ pub(in crate::engine) fn taken(
     for stage in &project.stages {
         let namespace = &stage.destination.namespace;
         let here = place(&stage.name, &project.name);
-        let owner = records.names.get(&UniqueName::Namespace(namespace.clone()))?;
-        let other = match owner {
+        let name = UniqueName::Namespace(namespace.clone());
+        let other = match records.names.get(&name)? {
             Some(owner) if owner.project == project.name && owner.stage.as_ref() == Some(&stage.name) => None,
             Some(owner) => in_use(records, owner, namespace, project)?,
             None => None,
         };
-        if let Some(other) = other.or_else(|| own.insert(namespace, here.clone())) {
-            return Ok(Some(format!(
+        let other = match (other, own.insert(namespace, here.clone())) {
+            (Some(other), _) => Some((Some(name), other)),
+            (None, own) => own.map(|own| (None, own)),
+        };
+        if let Some((name, other)) = other {
+            let reason = format!(
                 "{here} and {other} both live in namespace `{namespace}`; give one of them another `namespace` in launchway.yaml"
-            )));
+            );
+            return Ok(Some(Taken { name, reason }));
         }
     }
     Ok(None)
 }
 
 /// Why a project keeps its name: something of it is deployed under that, and would be left behind.
-fn renamed(records: &Records, repository: &RepositoryName, project: &Project) -> Result<Option<String>, Undecided> {
+fn renamed(records: &Records, repository: &RepositoryName, project: &Project) -> Result<Option<Taken>, Undecided> {
     let Some(state) = records.repositories.get(repository)? else { return Ok(None) };
     let Some(before) = state.project.as_ref().filter(|before| **before != project.name) else { return Ok(None) };
     for namespace in &state.namespaces {
-        let owner = records.names.get(&UniqueName::Namespace(namespace.clone()))?;
+        let name = UniqueName::Namespace(namespace.clone());
+        let owner = records.names.get(&name)?;
         let owner = owner.filter(|owner| &owner.repository == repository && &owner.project == before);
         let Some(stage) = owner.and_then(|owner| owner.stage.as_ref()) else { continue };
         if records.number(Lookup::Inhabited(before.clone(), stage.clone()))? > 0 {
-            return Ok(Some(format!(
+            let reason = format!(
                 "stage `{stage}` of project `{before}` is deployed, and would be left behind by project `{}`; give it the \
                  name `{before}` again in launchway.yaml, or first push a revision of `{before}` that declares nothing",
                 project.name
-            )));
+            );
+            return Ok(Some(Taken { name: Some(name), reason }));
         }
     }
     Ok(None)
 }
 
 /// Why a stage stays where it is: something of it lives there, and would be left behind.
-fn moved(records: &Records, repository: &RepositoryName, project: &Project) -> Result<Option<String>, Undecided> {
+fn moved(records: &Records, repository: &RepositoryName, project: &Project) -> Result<Option<Taken>, Undecided> {
     let Some(state) = records.repositories.get(repository)? else { return Ok(None) };
     for namespace in &state.namespaces {
-        let owner = records.names.get(&UniqueName::Namespace(namespace.clone()))?;
+        let name = UniqueName::Namespace(namespace.clone());
+        let owner = records.names.get(&name)?;
         let Some(owner) = owner.filter(|owner| owner.project == project.name) else { continue };
         let Some(stage) = owner.stage.as_ref().and_then(|stage| project.stage(stage)) else { continue };
         let to = &stage.destination.namespace;
         let inhabited = Lookup::Inhabited(project.name.clone(), stage.name.clone());
         if to != namespace && records.number(inhabited)? > 0 {
-            return Ok(Some(format!(
+            let reason = format!(
                 "stage `{}` lives in namespace `{namespace}` and cannot move to `{to}`; give it that `namespace` again in \
                  launchway.yaml, or another name, under which everything is deployed anew",
                 stage.name
-            )));
+            );
+            return Ok(Some(Taken { name: Some(name), reason }));
         }
     }
     Ok(None)
@@ -94,19 +115,37 @@ fn in_use(
     project: &Project,
 ) -> Result<Option<String>, Undecided> {
     let Some(stage) = &owner.stage else { return Ok(None) };
-    let declared = if owner.project == project.name {
-        project.stage(stage).is_some_and(|declared| &declared.destination.namespace == namespace)
-    } else {
-        let state = records.repositories.get(&owner.repository)?;
-        state
-            .is_some_and(|state| state.project.as_ref() == Some(&owner.project) && state.namespaces.contains(namespace))
+    let declared = match owner.project == project.name {
+        true => project.stage(stage).is_some_and(|declared| &declared.destination.namespace == namespace),
+        false => is_declared(records, owner, namespace)?,
     };
     let inhabited = Lookup::Inhabited(owner.project.clone(), stage.clone());
     Ok((declared || records.number(inhabited)? > 0).then(|| place(stage, &owner.project)))
 }
 
+/// Whether what is applied of a namespace's owner declares it.
+fn is_declared(records: &Records, owner: &NameOwner, namespace: &Namespace) -> Result<bool, Undecided> {
+    let state = records.repositories.get(&owner.repository)?.filter(|it| it.project.as_ref() == Some(&owner.project));
+    Ok(state.is_some_and(|state| state.namespaces.contains(namespace)))
+}
+
 fn place(stage: &StageName, project: &ProjectName) -> String {
     format!("stage `{stage}` of project `{project}`")
+}
+
+/// A repository whose head was refused for a name is judged anew once that may be free; and at once the first time, because it may
+/// have become so while nobody knew who claims it.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn claim(
+    transition: &mut Transition<'_>,
+    repository: &RepositoryName,
+    name: &UniqueName,
+) -> Result<(), Undecided> {
+    let Some(owner) = transition.records.names.get_mut(name)? else { return Ok(()) };
+    let is_new = owner.claimants.insert(repository.clone());
+    if is_new { transition.plan_again(repository) } else { Ok(()) }
 }
 
 /// A project and its namespaces become the repository's; what it declared itself to be before is free again.
@@ -114,27 +153,54 @@ fn place(stage: &StageName, project: &ProjectName) -> String {
 /// # Errors
 /// If something must be read first.
 pub(in crate::engine) fn take(
-    records: &mut Records,
+    transition: &mut Transition<'_>,
     state: &RepositoryState,
     repository: &RepositoryName,
     project: &Project,
 ) -> Result<(), Undecided> {
     if let Some(before) = state.project.as_ref().filter(|before| **before != project.name) {
-        let name = UniqueName::Project(before.clone());
-        if records.names.get(&name)?.is_some_and(|owner| &owner.repository == repository) {
-            records.names.put(&name, None)?;
-        }
+        give_up(transition, repository, &UniqueName::Project(before.clone()))?;
     }
+    let names = &mut transition.records.names;
     let namespaces = project
         .stages
         .iter()
         .map(|stage| (UniqueName::Namespace(stage.destination.namespace.clone()), Some(stage.name.clone())));
-    for (key, stage) in std::iter::once((UniqueName::Project(project.name.clone()), None)).chain(namespaces) {
-        records.names.get(&key)?;
+    for (name, stage) in std::iter::once((UniqueName::Project(project.name.clone()), None)).chain(namespaces) {
+        let mut claimants = names.get(&name)?.map(|owner| owner.claimants.clone()).unwrap_or_default();
+        claimants.remove(repository);
         let (repository, project) = (repository.clone(), project.name.clone());
-        records.names.put(&key, Some(NameOwner { name: key.clone(), repository, project, stage }))?;
+        names.put(&name, Some(NameOwner { name: name.clone(), repository, project, stage, claimants }))?;
     }
     Ok(())
+}
+
+/// A name is free, if it is the repository's: those that were refused it are judged anew.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn give_up(
+    transition: &mut Transition<'_>,
+    repository: &RepositoryName,
+    name: &UniqueName,
+) -> Result<(), Undecided> {
+    let owner = transition.records.names.get(name)?.filter(|owner| &owner.repository == repository);
+    let Some(owner) = owner.cloned() else { return Ok(()) };
+    transition.records.names.put(name, None)?;
+    owner.claimants.iter().try_for_each(|claimant| transition.plan_again(claimant))
+}
+
+/// Something has left a namespace, or nobody declares it any more: those that were refused it are judged anew. While its owner
+/// declares it, that is the owner alone, which waits to move or to be called otherwise.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn left(transition: &mut Transition<'_>, namespace: &Namespace) -> Result<(), Undecided> {
+    let owner = transition.records.names.get(&UniqueName::Namespace(namespace.clone()))?;
+    let Some(owner) = owner.filter(|owner| !owner.claimants.is_empty()).cloned() else { return Ok(()) };
+    let is_declared = is_declared(transition.records, &owner, namespace)?;
+    let mut judged = owner.claimants.iter().filter(|claimant| !is_declared || **claimant == owner.repository);
+    judged.try_for_each(|claimant| transition.plan_again(claimant))
 }
 
 #[cfg(test)]
@@ -163,7 +229,10 @@ mod tests {
         let value = |value| Some(Versioned { version: 1, value });
         let namespace = UniqueName::Namespace("shop-api-dev".into());
         let (repository, project, stage) = ("one".into(), "shop".into(), Some("api-dev".into()));
-        records.names.read(namespace.clone(), value(NameOwner { name: namespace, repository, project, stage }));
+        records.names.read(
+            namespace.clone(),
+            value(NameOwner { name: namespace, repository, project, stage, claimants: [].into() }),
+        );
         let mut state = RepositoryState::new("one".into(), "/one", "main");
         state.project = Some(now.name.clone());
         state.namespaces = now.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
@@ -182,6 +251,7 @@ mod tests {
     #[test]
     fn a_namespace_is_anothers_until_it_is_declared_no_longer_and_empty() {
         let asks = project("shop-api", &["dev"]);
+        let asked = || Some(UniqueName::Namespace("shop-api-dev".into()));
         for (case, now, inhabited, refused) in [
             ("declared", project("shop", &["api-dev"]), 1, true),
             ("declared, and nothing there yet", project("shop", &["api-dev"]), 0, true),
@@ -193,7 +263,8 @@ mod tests {
             let why = taken(&remembered(&now, inhabited), &"two".into(), &asks).expect("everything was read");
             assert_eq!(why.is_some(), refused, "{case}: {why:?}");
             let both = ["stage `dev` of project `shop-api`", "stage `api-dev` of project `shop`", "`shop-api-dev`"];
-            assert!(why.is_none_or(|why| both.iter().all(|name| why.contains(name))), "{case}");
+            let says = |why: Taken| both.iter().all(|name| why.reason.contains(name)) && why.name == asked();
+            assert!(why.is_none_or(says), "{case}");
         }
     }
 
@@ -205,7 +276,7 @@ mod tests {
             let before = remembered(&project("shop", &["api-dev"]), inhabited);
             let why = taken(&before, &"one".into(), &moves).expect("everything was read");
             assert_eq!(why.is_some(), refused, "{why:?}");
-            assert!(why.is_none_or(|why| why.contains("`shop-api-dev`") && why.contains("`live`")));
+            assert!(why.is_none_or(|why| why.reason.contains("`shop-api-dev`") && why.reason.contains("`live`")));
         }
     }
 
@@ -217,7 +288,7 @@ mod tests {
             renamed.stages[0].destination.namespace = "live".into();
             let why = taken(&before, &"one".into(), &renamed).expect("everything was read");
             assert_eq!(why.is_some(), refused, "{why:?}");
-            assert!(why.is_none_or(|why| why.contains("`shop`") && why.contains("`store`")));
+            assert!(why.is_none_or(|why| why.reason.contains("`shop`") && why.reason.contains("`store`")));
         }
     }
 
@@ -226,6 +297,7 @@ mod tests {
         let mut shop = project("shop-api", &["dev", "qa"]);
         shop.stages[1].destination.namespace = "shop-api-dev".into();
         let why = taken(&remembered(&project("shop", &["qa"]), 0), &"two".into(), &shop).expect("everything was read");
-        assert!(why.is_some_and(|why| why.contains("stage `dev`") && why.contains("stage `qa`")));
+        let both = |why: Taken| why.reason.contains("stage `dev`") && why.reason.contains("stage `qa`");
+        assert!(why.is_some_and(|why| why.name.is_none() && both(why)), "there is nobody to wait for");
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::Failure;
 use crate::model::evaluation::Earlier;
 use crate::model::hold::ProjectHolds;
-use crate::model::ids::{CommitId, ConfigKey, Namespace, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName};
+use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName};
 use crate::model::plan::Plan;
 use crate::model::rollback::Past;
 use crate::model::run::{Run, SequenceRun};
@@ -301,12 +301,12 @@ impl Records {
         }
     }
 
-    /// When a revision was planned the last time.
+    /// A time that is looked up, if there is one.
     ///
     /// # Errors
     /// If that was not looked up yet.
-    pub fn planned_at(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<Timestamp>, Undecided> {
-        match self.lookup(Lookup::PlannedAt(repository.clone(), commit.clone()))? {
+    pub fn moment(&self, lookup: Lookup) -> Result<Option<Timestamp>, Undecided> {
+        match self.lookup(lookup)? {
             Found::Moment(moment) => Ok(*moment),
             _ => Ok(None),
         }

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::engine::names;
-use crate::engine::records::{Needs, Records, Undecided};
+use crate::engine::names::{self, Taken};
+use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::rollback::propose;
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::model::hold::Lifted;
-use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
+use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::Project;
@@ -19,6 +19,7 @@ use crate::model::slot::PassedKey;
 use crate::model::state::{RepositoryState, RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::Write;
+use crate::model::unique_name::UniqueName;
 use crate::plan::build::{Applied, Revision};
 use crate::plan::order;
 use crate::plan::summary::summary;
@@ -110,10 +111,11 @@ pub fn decide(
     let mut state = stored.unwrap_or_else(fresh);
     let is_applied = state.applied.as_ref() == Some(&head.commit);
     let before = state.applied.clone();
-    let result = match judge(transition, watched, &state, head, planning)? {
-        Err(refused) => refused,
+    let lived_in = state.namespaces.clone();
+    let (result, claimed) = match judge(transition, watched, &state, head, planning)? {
+        Err(refused) => (refused.result, refused.name),
         Ok((project, plan)) => {
-            names::take(transition.records, &state, &watched.name, &project)?;
+            names::take(transition, &state, &watched.name, &project)?;
             take_up_passed(transition, &project, applied)?;
             moved::keep_out(transition, &project, &plan, applied)?;
             needless::end(transition, &plan, applied);
@@ -126,14 +128,16 @@ pub fn decide(
                 }
             }
             apply(&mut state, &head.commit, &project, plan.at);
-            RevisionResult::Planned(Box::new(plan))
+            (RevisionResult::Planned(Box::new(plan)), None)
         }
     };
     state.seen = Some(head.commit.clone());
     state.synced_at = Some(transition.now);
     state.problem = None;
-    let down = state.down;
+    let (down, lives_in) = (state.down, state.namespaces.clone());
     transition.records.repositories.put(&watched.name, Some(state))?;
+    claimed.map_or(Ok(()), |name| names::claim(transition, &watched.name, &name))?;
+    lived_in.difference(&lives_in).try_for_each(|namespace| names::left(transition, namespace))?;
     propose::look_after(transition, &watched.name)?;
     let starts_something = match &result {
         RevisionResult::Planned(plan) if !down => start_due(transition, plan)?,
@@ -231,14 +235,30 @@ fn revision(transition: &Transition<'_>, watched: &Watched, head: &Head, result:
     }
 }
 
-/// The time of a head's plan. Which of two revisions is newer is known by it, also where the clock goes back; one that is
-/// planned again is no newer.
-fn planned_at(state: &RepositoryState, head: &Head, now: Timestamp) -> Timestamp {
-    match state.planned_at {
+/// The time of a head's plan. Which of two revisions is newer is known by it, also where the clock goes back, or where another
+/// repository had the project; one that is planned again is no newer.
+fn planned_at(
+    records: &Records,
+    state: &RepositoryState,
+    (head, project): (&Head, &ProjectName),
+    now: Timestamp,
+) -> Result<Timestamp, Undecided> {
+    let last = match state.project.as_ref() == Some(project) {
+        true => state.planned_at,
+        false => records.moment(Lookup::LastPlanned)?,
+    };
+    Ok(match last {
         Some(last) if state.applied.as_ref() == Some(&head.commit) => last,
         Some(last) => now.max(Timestamp(last.0 + 1)),
         None => now,
-    }
+    })
+}
+
+/// Why a head has no plan.
+struct Refused {
+    result: RevisionResult,
+    /// The name that another has.
+    name: Option<UniqueName>,
 }
 
 /// The plan of a head, or why there is none.
@@ -248,23 +268,24 @@ fn judge(
     state: &RepositoryState,
     head: &Head,
     planning: &Planning,
-) -> Result<Result<(Arc<Project>, Plan), RevisionResult>, Undecided> {
-    let refused = |reason| Ok(Err(RevisionResult::Refused { reason }));
+) -> Result<Result<(Arc<Project>, Plan), Refused>, Undecided> {
+    let no_plan = |result| Ok(Err(Refused { result, name: None }));
+    let refused = |reason| no_plan(RevisionResult::Refused { reason });
     if !head.descends && !watched.rewrite_allowed && !head.commit.is_named_by(state.accepted_rewrite.as_ref()) {
         return refused(rewrite_reason(state, &head.commit));
     }
     let project = match &head.declared {
         Ok(project) => project,
-        Err(problems) => return Ok(Err(RevisionResult::Broken { problems: problems.clone() })),
+        Err(problems) => return no_plan(RevisionResult::Broken { problems: problems.clone() }),
     };
-    if let Some(reason) = names::taken(transition.records, &watched.name, project)? {
-        return refused(reason);
+    if let Some(Taken { reason, name }) = names::taken(transition.records, &watched.name, project)? {
+        return Ok(Err(Refused { result: RevisionResult::Refused { reason }, name }));
     }
     let revision = Revision {
         repository: watched.name.clone(),
         commit: head.commit.clone(),
         subject: head.subject.clone(),
-        at: planned_at(state, head, transition.now),
+        at: planned_at(transition.records, state, (head, &project.name), transition.now)?,
         prune_allowed: head.commit.is_named_by(state.allowed_prune.as_ref()),
     };
     let applied = planning.applied();

@@ -7,6 +7,7 @@ use crate::engine;
 use crate::engine::deployment::{apply, gone, restored, tag, turn};
 use crate::engine::evaluation;
 use crate::engine::holds;
+use crate::engine::names;
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::rollback::{self, propose};
 use crate::engine::sequence::{promotion, slot};
@@ -98,7 +99,7 @@ impl<'a> Transition<'a> {
         match input {
             Input::Tell(run, event) => self.tell(run.clone(), event.clone()),
             Input::Examine(service) => self.examine(service.clone()),
-            Input::Forget(config) => gone::forget(self.records, config)?,
+            Input::Forget(config) => gone::forget(self, config)?,
             Input::Gone(config, generation, versions) => {
                 gone::forget_versions(self.records, config, *generation, versions, self.now)?;
             }
@@ -302,6 +303,8 @@ impl<'a> Transition<'a> {
         }
         self.writes.push(Write::Event { run: id.clone(), at: self.now, event: Box::new(event.clone()) });
         let ended = deployment(&next).filter(|next| next.ended_at.is_some()).cloned();
+        let left =
+            next.sequence().filter(|next| next.ended_at.is_some()).map(|next| next.destination.namespace.clone());
         let tasks = promotion::ended_tasks(&run, &next);
         self.put_run(next)?;
         promotion::tasks_ended(self, id, &tasks)?;
@@ -314,7 +317,7 @@ impl<'a> Transition<'a> {
                 self.apply(&waiting, decided)?;
             }
         }
-        Ok(())
+        left.map_or(Ok(()), |namespace| names::left(self, &namespace))
     }
 
     /// What its slot, or that of another service that its configs have moved to, tells a run that would deploy now: what

@@ -424,6 +424,10 @@ async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
             let revision = store.outline(repository, commit.as_str()).await?;
             Found::Moment(revision.and_then(|revision| revision.plan().map(|plan| plan.at)))
         }
+        Lookup::LastPlanned => {
+            let repositories = store.repositories().await?.found;
+            Found::Moment(repositories.iter().filter_map(|known| known.value.planned_at).max())
+        }
         Lookup::Outline(repository, commit) => {
             let revision = store.outline(repository, commit.as_str()).await?;
             Found::Plan(revision.and_then(|revision| revision.plan().cloned()).map(Arc::new))

@@ -1,5 +1,6 @@
 //! Names that only one may have: a project belongs to one repository, a namespace to one stage of one project.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,9 @@ pub struct NameOwner {
     pub project: ProjectName,
     /// For a namespace: the stage.
     pub stage: Option<StageName>,
+    /// The repositories whose heads were refused for it. They are judged anew once it may be free.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub claimants: BTreeSet<RepositoryName>,
 }
 
 impl fmt::Display for UniqueName {

@@ -428,7 +428,13 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     assert_eq!(store.holds_of(&"shop".into()).await.unwrap(), Some(Versioned { version: 2, value }));
 
     let project = UniqueName::Project("shop".into());
-    let owner = NameOwner { name: project.clone(), repository: "r".into(), project: "shop".into(), stage: None };
+    let owner = NameOwner {
+        name: project.clone(),
+        repository: "r".into(),
+        project: "shop".into(),
+        stage: None,
+        claimants: [].into(),
+    };
     commit(&*store, [Write::Name(Versioned { version: 0, value: owner.clone() }.shared())]).await;
     assert_eq!(store.name_owner(&project).await.unwrap(), Some(Versioned { version: 1, value: owner }));
     assert_eq!(store.name_owner(&UniqueName::Namespace("shop".into())).await.unwrap(), None);

@@ -140,6 +140,7 @@ pub(crate) async fn a_record_that_was_only_read_must_not_have_moved(backend: &dy
         repository: "shop".into(),
         project: "shop".into(),
         stage: Some("dev".into()),
+        claimants: ["shop-too".into()].into(),
     };
     let mut writes = versioned_writes(0).to_vec();
     writes.extend([

@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 
 use crate::engine::deployment::beside;
+use crate::engine::names;
 use crate::engine::records::{Records, Undecided};
+use crate::engine::transition::Transition;
 use crate::model::ids::ConfigKey;
 use crate::model::state::{Beside, ConfigState, Standing};
 use crate::model::time::Timestamp;
 
 /// The last pod of a deployment config that vanished is gone: so is its record, unless it has come back.
-pub(in crate::engine) fn forget(records: &mut Records, config: &ConfigKey) -> Result<(), Undecided> {
-    match records.configs.get(config)?.is_some_and(|state| state.removed) {
-        true => records.configs.put(config, None),
-        false => Ok(()),
-    }
+pub(in crate::engine) fn forget(transition: &mut Transition<'_>, config: &ConfigKey) -> Result<(), Undecided> {
+    let state = transition.records.configs.get(config)?.filter(|state| state.removed);
+    let Some(namespace) = state.map(|state| state.destination.namespace.clone()) else { return Ok(()) };
+    transition.records.configs.put(config, None)?;
+    names::left(transition, &namespace)
 }
 
 /// Versions of which nothing is there any more are forgotten, as far as they were only told to go; `generation` is the value of

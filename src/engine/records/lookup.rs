@@ -22,6 +22,8 @@ pub enum Lookup {
     History(ConfigKey),
     /// When a revision was planned the last time, nothing if it never was; moves with the repository's record.
     PlannedAt(RepositoryName, CommitId),
+    /// When any repository was planned the last time.
+    LastPlanned,
     /// The plan of a revision without what it says of services; moves with the repository's record.
     Outline(RepositoryName, CommitId),
     /// Whether something with this id was told about a repository before, 1 or 0; two at once conflict.

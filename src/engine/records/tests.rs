@@ -119,7 +119,13 @@ fn all() -> Records {
     let destination = Destination::local("shop-dev".into());
     let other = ObjectState::new(("shop".into(), "dev".into()), destination, "repo".into(), object("a"));
     let name = UniqueName::Project("shop".into());
-    let owner = NameOwner { name: name.clone(), repository: "repo".into(), project: "shop".into(), stage: None };
+    let owner = NameOwner {
+        name: name.clone(),
+        repository: "repo".into(),
+        project: "shop".into(),
+        stage: None,
+        claimants: [].into(),
+    };
     records.runs.read("s1".into(), stored(sequence(&delivery("s1", "a"))));
     records.configs.read(web(), stored(declared("a")));
     records.objects.read(place, stored(other));

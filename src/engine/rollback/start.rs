@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::engine::by_hand::{ByHand, by_hand, deployment, refuse_if_down, rolled_out};
 use crate::engine::deployment::apply::next_version;
 use crate::engine::holds;
-use crate::engine::records::{Needs, Records, Undecided};
+use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::rollback::{give_way, hand_over_to_beside, hold, refuse_if_paused, restore, target};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
@@ -195,7 +195,7 @@ pub(super) fn planned(
     let (mut planned, mut needs) = (target::Planned::new(), Needs::default());
     let revisions = history.iter().map(|past| (&past.repository, &past.commit)).chain([(&state.repository, commit)]);
     for (repository, commit) in revisions.collect::<BTreeSet<_>>() {
-        if let Some(Some(at)) = needs.of(records.planned_at(repository, commit))? {
+        if let Some(Some(at)) = needs.of(records.moment(Lookup::PlannedAt(repository.clone(), commit.clone())))? {
             planned.insert(commit.clone(), at);
         }
     }

@@ -13,6 +13,7 @@ use crate::model::state::{ConfigState, Versioned};
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::plan::build;
 
+mod claims;
 mod due;
 mod refused;
 mod trigger;
@@ -105,6 +106,17 @@ fn a_newer_plan_is_later_also_where_the_clock_goes_back() {
 }
 
 #[test]
+fn the_first_plan_of_a_project_is_later_than_those_of_whoever_had_it_before() {
+    let ahead = Timestamp(NOW.0 + 5);
+    let (name, applied) = ("other".into(), None);
+    let other = RepositoryState { name, applied, project: None, planned_at: Some(ahead), ..repository() };
+    for (project, expected) in [(None, Timestamp(ahead.0 + 1)), (repository().project, NOW)] {
+        let memory = Memory::default().with(other.clone()).with(RepositoryState { project, ..repository() });
+        assert_eq!(synced(&memory, &head("c2", &FILES)).only::<RepositoryState>().planned_at, Some(expected));
+    }
+}
+
+#[test]
 fn a_repository_is_known_from_its_first_head_on_and_its_names_are_its_own() {
     let made = synced(&Memory::default(), &head("c2", &FILES));
     let state = made.only::<RepositoryState>();
@@ -117,7 +129,13 @@ fn a_repository_is_known_from_its_first_head_on_and_its_names_are_its_own() {
 #[test]
 fn a_head_that_is_refused_changes_nothing_and_says_why() {
     let name = UniqueName::Project("shop".into());
-    let owner = NameOwner { name, repository: "other".into(), project: "shop".into(), stage: None };
+    let owner = NameOwner {
+        name,
+        repository: "other".into(),
+        project: "shop".into(),
+        stage: None,
+        claimants: ["repo".into()].into(),
+    };
     let broken = Head { declared: Err(vec!["web.yaml:3: no image".into()]), ..head("c2", &FILES) };
     let refused = |reason: &str| RevisionResult::Refused { reason: reason.into() };
     let taken = "repository `other` declares project `shop` already; rename one in launchway.yaml, or, if `other` is what this one was \

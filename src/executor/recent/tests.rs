@@ -37,7 +37,13 @@ fn name() -> UniqueName {
 }
 
 fn named(version: u64) -> Transaction {
-    let value = NameOwner { name: name(), repository: "repo".into(), project: "shop".into(), stage: None };
+    let value = NameOwner {
+        name: name(),
+        repository: "repo".into(),
+        project: "shop".into(),
+        stage: None,
+        claimants: [].into(),
+    };
     Transaction::of(vec![Write::Name(Versioned { version, value }.shared())])
 }
 

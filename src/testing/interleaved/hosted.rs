@@ -6,13 +6,14 @@ use async_trait::async_trait;
 
 use crate::engine::sync::{Head, Watched};
 use crate::error::{Failure, Result};
+use crate::executor::applied::Stages;
 use crate::executor::drive::Driver;
 use crate::executor::sync::{self, Read, Revisions};
 use crate::model::hold::Release;
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::run::{Run, SequenceRun};
 use crate::model::state::RevisionResult;
-use crate::model::transaction::Write;
+use crate::model::transaction::{Transaction, Write};
 use crate::testing::interleaved::hosting::{Commit, Hosting};
 
 /// A repository that is hosted.
@@ -53,10 +54,25 @@ fn read(commit: &Commit, descends: bool) -> Read {
     }
 }
 
+/// Whether a head that was not applied would be, if it were synced again.
+pub(super) async fn would_be_planned(
+    driver: &Driver,
+    hosted: &Hosted,
+    head: &Commit,
+    applied: Option<&CommitId>,
+) -> Result<bool> {
+    let descends = hosted.hosting.descends(&hosted.name, head, applied);
+    let (result, ..) = foresee(driver, hosted, read(head, descends)).await?;
+    Ok(matches!(result, RevisionResult::Planned(_)))
+}
+
+async fn foresee(driver: &Driver, hosted: &Hosted, read: Read) -> Result<(RevisionResult, Transaction, Stages)> {
+    sync::foresee(driver, hosted, read, &Release::default(), |_| Ok(())).await
+}
+
 /// The runs that a sync would start now if the head were pushed again; nothing if it would be refused.
 pub(super) async fn would_start(driver: &Driver, hosted: &Hosted, commit: &Commit) -> Result<Vec<SequenceRun>> {
-    let foreseen = sync::foresee(driver, hosted, read(commit, true), &Release::default(), |_| Ok(())).await?;
-    let (result, transaction, _) = foreseen;
+    let (result, transaction, _) = foresee(driver, hosted, read(commit, true)).await?;
     if !matches!(result, RevisionResult::Planned(_)) {
         return Ok(Vec::new());
     }

@@ -628,9 +628,13 @@ impl Teller {
 
     /// Who has which name is asked anew: after a death, by another store, or because a stage is wanted elsewhere.
     fn owners(&mut self, repository: &str) {
-        match self.random.below(8) {
+        match self.random.below(10) {
             0 => self.say("crash"),
             1 => self.say("takeover"),
+            8.. if !self.lines.iter().any(|line| line.starts_with("backup") || line == "lose-store") => {
+                self.rename(repository);
+            }
+            2..5 if self.is_renamed() => self.push(repository),
             2..5 if self.is_contested() => {
                 // What is copied knows whose each name is: the second to ask for it gets none that the first has.
                 self.say("settle");
@@ -649,6 +653,24 @@ impl Teller {
                 self.say(format!("{repository}push"));
             }
         }
+    }
+
+    /// A project gets another name, which may be another's, or leaves its own to one that was refused it.
+    fn rename(&mut self, repository: &str) {
+        if self.random.once_in(2) {
+            for line in ["remove web", "push", "allow-prune"] {
+                self.say(format!("{repository}{line}"));
+            }
+            self.say("settle"); // nothing is left behind
+        }
+        let project = self.one_of(&["shop", "store", "bazaar", "shop-api"]);
+        self.say(format!("{repository}project {project}"));
+        self.say(format!("{repository}push"));
+    }
+
+    /// Whether a project was called otherwise before: a store that was copied then knows nothing of what is there by its new name.
+    fn is_renamed(&self) -> bool {
+        self.lines.iter().filter(|line| line.contains("project ")).count() > 3
     }
 
     /// Whether two repositories declare one project, or projects whose stages may have one namespace.

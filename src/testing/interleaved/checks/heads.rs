@@ -7,7 +7,7 @@ use crate::engine::sync::FILE;
 use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::model::deployment_config::DeploymentConfigSpec;
-use crate::model::ids::{ConfigKey, Digest, ProjectName, RepositoryName, ServiceKey};
+use crate::model::ids::{CommitId, ConfigKey, Digest, ProjectName, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, Object};
 use crate::model::run::{Run, SequenceRun};
 use crate::model::state::{Attempt, ConfigState, RevisionResult, RevisionState, spec_of};
@@ -15,7 +15,7 @@ use crate::plan::build::content_of;
 use crate::store::RunFilter;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
 use crate::testing::interleaved::daemon::Surroundings;
-use crate::testing::interleaved::hosted::{Hosted, would_start};
+use crate::testing::interleaved::hosted::{Hosted, would_be_planned, would_start};
 use crate::testing::interleaved::hosting::Commit;
 use crate::testing::interleaved::people::now;
 
@@ -39,6 +39,10 @@ impl Heads<'_> {
                 return Ok(Err(Violation::new(Invariant::HeadsAreSeen, what)));
             };
             if state.applied.as_ref() != Some(&head.id) {
+                let stays = self.stays_refused(&name, &head, state.applied.as_ref())?;
+                if stays.is_err() {
+                    return Ok(stays);
+                }
                 continue;
             }
             for held in [self.plan_is_empty(&name, &head)?, self.head_runs(&head)?, self.pauses(&head)?] {
@@ -50,23 +54,25 @@ impl Heads<'_> {
         Ok(Ok(()))
     }
 
-    /// Every project that some head declares has exactly one repository whose revisions are applied; none at most while
-    /// another project has the namespace of a stage that one of them declares.
+    /// Every project that some head declares has exactly one repository whose revisions are applied; none at most while one of
+    /// them has it from an earlier revision, or waits for a namespace or for what it would leave behind.
     pub(super) fn one_owner(&self) -> Held {
         let mut owners: BTreeMap<ProjectName, Vec<RepositoryName>> = BTreeMap::new();
-        let mut without_namespace: BTreeSet<ProjectName> = BTreeSet::new();
+        let mut waits: BTreeSet<ProjectName> = BTreeSet::new();
         for name in self.around.hosting.repositories() {
+            let known = now(self.driver.store.repository(&name))?;
+            waits.extend(known.and_then(|known| known.value.project.clone()));
             let Some(head) = self.around.hosting.head(&name).filter(|head| !head.is_broken) else { continue };
             let owners = owners.entry(head.project.name.clone()).or_default();
             let Some(revision) = now(self.driver.store.revision(&name, head.id.as_str()))? else { continue };
-            if is_refused_for(&revision, "both live in namespace") {
-                without_namespace.insert(head.project.name.clone());
+            if ["both live in namespace", "would be left behind"].iter().any(|why| is_refused_for(&revision, why)) {
+                waits.insert(head.project.name.clone());
             } else if !is_refused_for(&revision, "declares project") {
                 owners.push(name);
             }
         }
         let is_wrong = |(project, owners): &(ProjectName, Vec<RepositoryName>)| match owners[..] {
-            [] => !without_namespace.contains(project),
+            [] => !waits.contains(project),
             [_] => false,
             [..] => true,
         };
@@ -78,6 +84,16 @@ impl Heads<'_> {
             }
             None => Ok(()),
         })
+    }
+
+    /// A head that was refused would be refused again: whatever was in its way is so still.
+    fn stays_refused(&self, name: &RepositoryName, head: &Commit, applied: Option<&CommitId>) -> Held {
+        let hosted = Hosted { hosting: self.around.hosting.clone(), name: name.clone() };
+        if !now(would_be_planned(self.driver, &hosted, head, applied))? {
+            return Ok(Ok(()));
+        }
+        let what = format!("{} of {name} is not applied, and nothing is in its way", head.id.short());
+        Ok(Err(Violation::new(Invariant::HeadsAreSeen, what)))
     }
 
     fn plan_is_empty(&self, name: &RepositoryName, head: &Commit) -> Held {
