@@ -174,7 +174,7 @@ pub fn decide(
         if before.is_some_and(|before| before.template != one.template)
             && let Some(own) = transition.records.repositories.get_mut(&repository.environment(one.number))?
         {
-            own.seen = None;
+            own.plan_again();
         }
     }
     // What is approved is approved as long as something is known of its pull request.

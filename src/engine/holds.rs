@@ -54,7 +54,7 @@ pub fn release(
     if let Some(repository) = declaring
         && let Some(state) = transition.records.repositories.get_mut(repository)?
     {
-        state.seen = None;
+        state.plan_again();
     }
     Ok(())
 }

@@ -88,7 +88,7 @@ pub struct Allowance {
 impl Allowance {
     /// Has the next sync judge the head anew. What was allowed before and is not named now stays allowed.
     pub fn give(&self, state: &mut RepositoryState) {
-        state.seen = None;
+        state.plan_again();
         state.accepted_rewrite = self.rewrite.clone().or(state.accepted_rewrite.take());
         state.allowed_prune = self.prune.clone().or(state.allowed_prune.take());
     }

@@ -153,7 +153,7 @@ impl<'a> Transition<'a> {
     /// If something must be read first.
     pub fn plan_again(&mut self, repository: &RepositoryName) -> Result<(), Undecided> {
         if let Some(state) = self.records.repositories.get_mut(repository)? {
-            state.seen = None;
+            state.plan_again();
             self.unseen.insert(repository.clone());
         }
         Ok(())
@@ -220,7 +220,7 @@ impl<'a> Transition<'a> {
         if run.by.is_some()
             && let Some(repository) = self.records.repositories.get_mut(&run.repository)?
         {
-            repository.by_hand = Some(run.id.clone());
+            repository.generation += 1;
         }
         let cause = match &run.forced {
             Some(forced) => format!("{}, forced by {forced}", run.cause),

@@ -25,7 +25,7 @@ pub fn take_down(
     };
     state.down = true;
     by.clone_into(&mut state.down_by);
-    state.seen = None; // once it is up again, the head is planned anew
+    state.plan_again(); // once it is up again, the head is planned anew
     let applied = state.applied.clone();
     report(transition, repository, applied);
     environments::look(transition, repository)?;
@@ -63,7 +63,7 @@ pub fn bring_up(
     };
     state.down = false;
     by.clone_into(&mut state.up_by);
-    state.seen = None;
+    state.plan_again();
     let applied = state.applied.clone();
     report(transition, repository, applied);
     environments::look(transition, repository)?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::environment::{Approval, Environment, EnvironmentSettings};
 use crate::model::git_event::GitEvent;
-use crate::model::ids::{CommitId, Incarnation, Namespace, ProjectName, RepositoryName, RunId, WriterName};
+use crate::model::ids::{CommitId, Incarnation, Namespace, ProjectName, RepositoryName, WriterName};
 use crate::model::preview::Preview;
 use crate::model::project::OnFailure;
 use crate::model::proposal::Proposal;
@@ -52,10 +52,10 @@ pub struct RepositoryState {
     /// Who brought it up again, the last time.
     #[serde(default)]
     pub up_by: String,
-    /// The run that a person started last. It stands here so that a head which was compared with what was under way before
-    /// is compared again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by_hand: Option<RunId>,
+    /// Counts what has changed that a head is compared with beside its files and the records of its services, such as what a person
+    /// has started. A head that is compared meanwhile is compared again.
+    #[serde(default)]
+    pub generation: u64,
     /// What its last readable revision says of deployments that fail.
     #[serde(default, skip_serializing_if = "OnFailure::is_automatic")]
     pub on_failure: OnFailure,
@@ -105,7 +105,7 @@ impl RepositoryState {
             down: false,
             down_by: String::new(),
             up_by: String::new(),
-            by_hand: None,
+            generation: 0,
             on_failure: OnFailure::Automatic,
             proposals: Vec::new(),
             previews: Vec::new(),
@@ -120,6 +120,12 @@ impl RepositoryState {
 }
 
 impl RepositoryState {
+    /// The next sync plans the head again, also one that has begun.
+    pub fn plan_again(&mut self) {
+        self.seen = None;
+        self.generation += 1;
+    }
+
     /// Whether the head that was synced last is what is applied: it was neither refused nor broken.
     pub fn has_applied_its_head(&self) -> bool {
         self.seen.is_some() && self.seen == self.applied

@@ -2725,4 +2725,24 @@ pub(crate) const CURED: &[Cured] = &[
             restore 1
             settle",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "that deployment gives way while the head is being planned, which finds its version under way",
+        story: "
+            order 0
+            shipyard dev:deployment,test production
+            declare web pre=Retry
+            declare web image=c stage=dev
+            push
+            pass 1s
+            hang shop-dev/web-
+            lose-store
+            declare web image=a stage=dev
+            push
+            settle
+            finish
+            settle
+            backup 4
+            restore 4",
+    },
 ];

@@ -17,7 +17,7 @@ fn what_is_taken_down_runs_nothing_and_is_planned_anew_once_it_is_up() {
     let configs = configs(2);
     let memory = all_of(serves(), &configs, &serving(1, "a"));
     let made = memory.decide(|it| take_down(it, &"repo".into(), &configs, "ann")).expect("it is known");
-    let down = RepositoryState { down: true, down_by: "ann".into(), seen: None, ..repository() };
+    let down = RepositoryState { down: true, down_by: "ann".into(), seen: None, generation: 1, ..repository() };
     assert_eq!(*made.only::<RepositoryState>(), down);
     let states = made.written::<ConfigState>();
     assert!(states.len() == 2 && states.iter().all(|state| state.wanted == serving(1, "a").wanted.nothing()));

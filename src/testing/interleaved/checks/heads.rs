@@ -19,6 +19,13 @@ use crate::testing::interleaved::hosted::{Hosted, would_be_planned, would_start}
 use crate::testing::interleaved::hosting::Commit;
 use crate::testing::interleaved::people::now;
 
+/// Of which words the reasons are for which a head is refused because of a name.
+const PROJECT: &str = "declares project";
+const NAMESPACE: &str = "both live in namespace";
+const LEFT_BEHIND: &str = "would be left behind";
+const MOVES: &str = "cannot move to";
+const FOR_A_NAME: [&str; 4] = [PROJECT, NAMESPACE, LEFT_BEHIND, MOVES];
+
 /// What is checked of all heads.
 pub(super) struct Heads<'a> {
     pub(super) driver: &'a Driver,
@@ -65,9 +72,9 @@ impl Heads<'_> {
             let Some(head) = self.around.hosting.head(&name).filter(|head| !head.is_broken) else { continue };
             let owners = owners.entry(head.project.name.clone()).or_default();
             let Some(revision) = now(self.driver.store.revision(&name, head.id.as_str()))? else { continue };
-            if ["both live in namespace", "would be left behind"].iter().any(|why| is_refused_for(&revision, why)) {
+            if [NAMESPACE, LEFT_BEHIND].iter().any(|why| is_refused_for(&revision, why)) {
                 waits.insert(head.project.name.clone());
-            } else if !is_refused_for(&revision, "declares project") {
+            } else if !is_refused_for(&revision, PROJECT) {
                 owners.push(name);
             }
         }
@@ -86,8 +93,13 @@ impl Heads<'_> {
         })
     }
 
-    /// A head that was refused would be refused again: whatever was in its way is so still.
+    /// A head that was refused for a name would be refused again: another has it still. What was refused because of what it would
+    /// delete waits for a person.
     fn stays_refused(&self, name: &RepositoryName, head: &Commit, applied: Option<&CommitId>) -> Held {
+        let Some(revision) = now(self.driver.store.revision(name, head.id.as_str()))? else { return Ok(Ok(())) };
+        if !FOR_A_NAME.iter().any(|why| is_refused_for(&revision, why)) {
+            return Ok(Ok(()));
+        }
         let hosted = Hosted { hosting: self.around.hosting.clone(), name: name.clone() };
         if !now(would_be_planned(self.driver, &hosted, head, applied))? {
             return Ok(Ok(()));

@@ -138,7 +138,9 @@ fn is_named(record: &ConfigState, version: u32, is_open: bool) -> bool {
     let stands = named(record, version).is_some();
     let falls_back = wanted.fallback.is_some_and(|fallback| fallback.version == version);
     let is_attempted = record.attempted.as_ref().is_some_and(|attempt| attempt.version.number == version);
-    stands || is_open && (is_attempted || falls_back || wanted.targets.contains_key(&version))
+    // What is to go stays while nothing else gets ready.
+    let is_ending = wanted.silenced.contains(&version);
+    stands || is_open && (is_attempted || falls_back || is_ending || wanted.targets.contains_key(&version))
 }
 
 /// What serves, or stands beside that, if it is this version.

@@ -192,11 +192,14 @@ impl At<'_> {
         Ok(Ok(()))
     }
 
+    /// Whether the revision declares it that is named with it: of any repository, because a project that has changed hands goes back
+    /// to what another one had declared.
     fn declares(&self, config: &ConfigState, serving: &Version) -> bool {
-        let commits = self.around.hosting.commits(&config.repository);
-        let Some(commit) = commits.iter().find(|commit| commit.id == serving.commit) else { return false };
-        let stages = commit.project.stages.iter().filter(|stage| stage.name == config.key.stage);
-        let mut objects = stages.flat_map(|stage| stage.objects.iter());
+        let repositories = self.around.hosting.repositories();
+        let commits = repositories.iter().flat_map(|name| self.around.hosting.commits(name));
+        let commits: Vec<_> = commits.filter(|commit| commit.id == serving.commit).collect();
+        let stages = commits.iter().flat_map(|commit| &commit.project.stages);
+        let mut objects = stages.filter(|stage| stage.name == config.key.stage).flat_map(|stage| stage.objects.iter());
         let is_config =
             |object: &Object| object.key.kind == Kind::DeploymentConfig && object.key.name == config.key.name;
         objects.any(|object| is_config(object) && object.template() == serving.object.template())

@@ -39,6 +39,7 @@ pub(super) fn fresh(
         let rendered = by_context(now(reporter::rendering(store, repository, commit, &known))?.statuses);
         let contexts = rendered.keys().chain(shown.keys().filter(|_| !pruned));
         for context in contexts {
+            let told = |status| if pruned { without_the_newer(told(status)) } else { told(status) };
             let (says, shows) = (rendered.get(context).map(told), shown.get(context).map(told));
             if says != shows {
                 let what = format!("{context} on {} shows {shows:?}, and should {says:?}", commit.short());
@@ -90,6 +91,12 @@ fn by_context(statuses: Vec<CommitStatus>) -> BTreeMap<String, CommitStatus> {
 
 fn told(status: &CommitStatus) -> String {
     format!("{}: {}", status.state, status.description)
+}
+
+/// Which newer revision has taken its place is another one once that is forgotten.
+fn without_the_newer(told: String) -> String {
+    const BY: &str = "superseded by ";
+    told.split_once(BY).map(|(before, _)| format!("{before}{BY}")).unwrap_or(told)
 }
 
 fn short(commit: &CommitId) -> &str {
