@@ -212,7 +212,7 @@ impl<'a> Transition<'a> {
     }
 
     /// A queued run enters its slot, and is paused where what it belongs to is. One that a person wants may come while a head is
-    /// being planned, which must not overlook it.
+    /// being planned, which must not overlook it; and what waited in vain for its service does so no longer.
     ///
     /// # Errors
     /// If something must be read first.
@@ -221,6 +221,7 @@ impl<'a> Transition<'a> {
             && let Some(repository) = self.records.repositories.get_mut(&run.repository)?
         {
             repository.generation += 1;
+            promotion::report_waiting(self, &run.service)?;
         }
         let cause = match &run.forced {
             Some(forced) => format!("{}, forced by {forced}", run.cause),

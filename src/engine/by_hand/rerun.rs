@@ -3,7 +3,7 @@
 use super::{is_down, refuse_if_let_pass_no_more, refuse_if_waiting, retry};
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
-use crate::engine::sequence::{promotion, queue};
+use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::ids::{RunId, ServiceKey};
@@ -49,7 +49,6 @@ pub fn rerun(transition: &mut Transition<'_>, of: &RunId, from_start: bool, by: 
         }
     }
     let id = run.id.clone();
-    promotion::report_waiting(transition, &run.service)?; // no longer in vain
     transition.start(run)?;
     Ok(id)
 }

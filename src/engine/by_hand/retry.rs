@@ -10,7 +10,7 @@ use super::{
 use crate::engine::deployment::apply::{next_version, retried_as};
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
-use crate::engine::sequence::{promotion, queue};
+use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::manifest::digest;
@@ -70,7 +70,6 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
     refuse_if_let_pass_no_more(transition.records, &delivery)?;
     let cause = format!("retried by {by}");
     let run = again(transition, &delivery, (&cause, by))?;
-    promotion::report_waiting(transition, &run.service)?; // no longer in vain
     transition.start(run)?;
     Ok(Retried { failed, version })
 }

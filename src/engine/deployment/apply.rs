@@ -236,18 +236,18 @@ pub(in crate::engine) fn want(
     Ok(())
 }
 
-/// A deployment that another life of the store began gives way to what that has left: it has come after it. The head is planned
-/// again, so that this life deploys what it declares. `generation` is the value of `Wanted` that this was seen for.
+/// A deployment that another life of the store began gives way to what that has left: it has come after it. `generation` is the
+/// value of `Wanted` that this was seen for.
 pub(in crate::engine) fn give_way_to_what_is_left(
     transition: &mut Transition<'_>,
     config: &ConfigKey,
     generation: u64,
 ) -> Result<(), Undecided> {
     let state = transition.records.configs.get(config)?.filter(|state| state.wanted.generation == generation);
-    let Some(state) = state.filter(|state| state.inherited.is_some()) else { return Ok(()) };
-    let repository = state.repository.clone();
-    give_way(transition, config, LEFT)?;
-    transition.plan_again(&repository)
+    if state.is_none_or(|state| state.inherited.is_none()) {
+        return Ok(());
+    }
+    give_way(transition, config, LEFT)
 }
 
 /// A deployment gives way to a rollback: what serves is wanted again, and nobody waits until it is there.

@@ -46,6 +46,11 @@ pub(in crate::engine) fn promote(
     if repository.as_ref().is_some_and(|repository| repository.down) {
         return Ok(()); // once it is up again, the head is planned anew
     }
+    if outcome == Outcome::SUPERSEDED
+        && queue::open_run(transition.records, service, |run| run.ended_at.is_none())?.is_none()
+    {
+        transition.plan_again(&ended.repository)?; // nothing has taken its place
+    }
     let is_there = |stage: &StagePlan| is_there(stage, repository.as_ref());
     newest.iter_mut().for_each(|newest| newest.stages.retain(is_there));
     let Some(id) = ended.plan.clone() else { return start_waiting(transition, &ended, newest.as_ref()) };

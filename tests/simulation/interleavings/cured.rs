@@ -2745,4 +2745,38 @@ pub(crate) const CURED: &[Cured] = &[
             backup 4
             restore 4",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "the other config of its service goes on, and the head is planned while that is under way",
+        story: "
+            order 2
+            shipyard dev production
+            declare back image=a service=web pre=Abort
+            declare web strategy=Recreate
+            push
+            settle
+            declare back service=web image=b stage=dev
+            push
+            lose-store
+            turns 140
+            backup 2
+            restore 2",
+    },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "`rollout latest` brings what a newer commit's stage waits for, of which it was said that it is never reached",
+        story: "
+            order 0
+            shipyard dev production
+            declare web mid=Abort
+            push
+            turns 29
+            cancel dev/web
+            turns 148
+            push
+            turns 100
+            latest dev/web
+            hang shop-dev/web-2-hook
+            settle",
+    },
 ];

@@ -68,7 +68,7 @@ impl Heads<'_> {
         let mut waits: BTreeSet<ProjectName> = BTreeSet::new();
         for name in self.around.hosting.repositories() {
             let known = now(self.driver.store.repository(&name))?;
-            waits.extend(known.and_then(|known| known.value.project.clone()));
+            waits.extend(known.and_then(|known| known.value.project));
             let Some(head) = self.around.hosting.head(&name).filter(|head| !head.is_broken) else { continue };
             let owners = owners.entry(head.project.name.clone()).or_default();
             let Some(revision) = now(self.driver.store.revision(&name, head.id.as_str()))? else { continue };

@@ -48,23 +48,25 @@ impl At<'_> {
         let down = self.down()?;
         let open = self.around.disk.open_runs();
         let configs = self.around.disk.configs();
-        for (pod, seen) in self.around.runtime.templates() {
+        let pods = self.around.runtime.templates();
+        for (pod, seen) in &pods {
             let PodOwner::Version { config, version, .. } = &seen.owner else { continue };
             if seen.origin != Origin::Own || !matches!(seen.phase, PodPhase::Ready { .. }) {
                 continue;
             }
             let Some(record) = configs.iter().map(|record| &record.value).find(|record| record.key == *config) else {
-                return Ok(Err(serves(&seen, "no record names its deployment config")));
+                return Ok(Err(serves(seen, "no record names its deployment config")));
             };
             if down.contains(&record.repository) || record.removed {
-                return Ok(Err(serves(&seen, "it should be gone")));
+                return Ok(Err(serves(seen, "it should be gone")));
             }
             let is_open = open.iter().any(|run| matches!(&run.value, Run::Deployment(run) if run.config == *config));
-            if !is_named(record, *version, is_open) {
-                return Ok(Err(serves(&seen, "its record names another version")));
+            // What is to go stays while nothing else gets ready.
+            if !is_named(record, *version, is_open) && !lacks_pods(record, &pods) {
+                return Ok(Err(serves(seen, "its record names another version")));
             }
-            if !runs_as_recorded(record, *version, &pod) {
-                return Ok(Err(serves(&seen, "its record says that it is something else")));
+            if !runs_as_recorded(record, *version, pod) {
+                return Ok(Err(serves(seen, "its record says that it is something else")));
             }
         }
         Ok(Ok(()))
@@ -138,9 +140,17 @@ fn is_named(record: &ConfigState, version: u32, is_open: bool) -> bool {
     let stands = named(record, version).is_some();
     let falls_back = wanted.fallback.is_some_and(|fallback| fallback.version == version);
     let is_attempted = record.attempted.as_ref().is_some_and(|attempt| attempt.version.number == version);
-    // What is to go stays while nothing else gets ready.
-    let is_ending = wanted.silenced.contains(&version);
-    stands || is_open && (is_attempted || falls_back || is_ending || wanted.targets.contains_key(&version))
+    stands || is_open && (is_attempted || falls_back || wanted.targets.contains_key(&version))
+}
+
+/// Whether some of the pods that should run are not ready.
+fn lacks_pods(record: &ConfigState, pods: &[(Pod, ObservedPod)]) -> bool {
+    let is_ready = |seen: &ObservedPod, wanted: u32| {
+        matches!(&seen.owner, PodOwner::Version { config, version, .. } if *config == record.key && *version == wanted)
+            && matches!(seen.phase, PodPhase::Ready { .. })
+    };
+    let ready = |version: u32| pods.iter().filter(|(_, seen)| is_ready(seen, version)).count();
+    record.wanted.counts().into_iter().any(|(version, count)| ready(version) < count as usize)
 }
 
 /// What serves, or stands beside that, if it is this version.
