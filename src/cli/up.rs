@@ -223,7 +223,7 @@ impl Progress {
         commit: &CommitId,
         output: &mut Output,
     ) -> Outcome<Option<(RevisionState, RevisionView)>> {
-        let Some((revision, told)) = app.query.renderings.told(&*app.driver.store, name, commit).await? else {
+        let Some((revision, told)) = app.query.renderings.report(&*app.driver.store, name, commit).await? else {
             return Ok(None);
         };
         if self.commit.as_ref() != Some(commit) {

@@ -20,7 +20,7 @@ use crate::model::pod::PodPhase;
 use crate::model::preview::OpenPullRequest;
 use crate::model::state::RepositoryState;
 use crate::model::transaction::ObjectPlace;
-use crate::report::environment::{Told, statuses};
+use crate::report::environment::{EnvironmentReport, statuses};
 use crate::report::status::stage_context;
 use crate::runtime::{Runtime, ServiceAddress};
 
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Environments {
 #[derive(Debug, Default)]
 pub(super) struct Brought {
     /// What there is to say of them, by the numbers of their pull requests.
-    pub(super) told: BTreeMap<u64, Told>,
+    pub(super) reports: BTreeMap<u64, EnvironmentReport>,
     /// Why something is not as it is to be yet.
     pub(super) failure: Option<Failure>,
 }
@@ -84,7 +84,7 @@ impl Environments {
         let settings = state.environments_wanted.as_ref();
         let next = settings.and_then(|settings| environments::next_end(settings, &state.approvals, &decided));
         self.ages.set(&state.name, next);
-        let (mut told, mut is_any_gone) = (BTreeMap::new(), false);
+        let (mut reports, mut is_any_gone) = (BTreeMap::new(), false);
         // What ends makes room, and waits for no remote that is slow.
         let (ending, others): (Vec<_>, Vec<_>) = decided.iter().partition(|one| one.presence == Presence::Ending);
         for one in ending.into_iter().chain(others) {
@@ -98,12 +98,12 @@ impl Environments {
                     Err(kept) => problem = Some(kept),
                 },
             }
-            let told_of = match self.told(state, watcher, one, problem.as_ref()).await {
-                Ok(told) => told,
+            let report = match self.report(state, watcher, one, problem.as_ref()).await {
+                Ok(report) => report,
                 // What stands in the way of telling one is told in place of what it has.
-                Err(unknown) => told_without(state, watcher, one, Some(problem.get_or_insert(unknown))),
+                Err(unknown) => report_without(state, watcher, one, Some(problem.get_or_insert(unknown))),
             };
-            told.extend(told_of.map(|told| (one.number, told)));
+            reports.extend(report.map(|report| (one.number, report)));
             if let Some(problem) = &problem {
                 let (number, problem) = (one.number, problem.one_line());
                 tracing::warn!(repository = %state.name, number, problem, "an environment is not as it is to be");
@@ -114,7 +114,7 @@ impl Environments {
             self.driver.decide(|transition| environments::look(transition, &state.name)).await?;
         }
         // What a person has to put right is told, and tried again with the next look.
-        Ok(Brought { told, failure: failure.filter(|failure| failure.class() != Class::Stalled) })
+        Ok(Brought { reports, failure: failure.filter(|failure| failure.class() != Class::Stalled) })
     }
 
     /// Brings what a pull request brings to its environment, unless a person has taken that down.
@@ -206,49 +206,49 @@ impl Environments {
     }
 
     /// What there is to say of one.
-    async fn told(
+    async fn report(
         &self,
         state: &RepositoryState,
         watcher: Option<&Watcher>,
         one: &Environment,
         problem: Option<&Failure>,
-    ) -> Result<Option<Told>> {
-        let Some(mut told) = told_without(state, watcher, one, problem) else { return Ok(None) };
-        let Some((watcher, project)) = watcher.zip(state.project.as_ref()) else { return Ok(Some(told)) };
+    ) -> Result<Option<EnvironmentReport>> {
+        let Some(mut report) = report_without(state, watcher, one, problem) else { return Ok(None) };
+        let Some((watcher, project)) = watcher.zip(state.project.as_ref()) else { return Ok(Some(report)) };
         if one.standing != Standing::Wanted {
-            return Ok(Some(told));
+            return Ok(Some(report));
         }
         let own = EnvironmentRevisions::new(watcher.watched.clone(), project, one);
         let store = &*self.driver.store;
-        let Some(known) = store.repository(&own.name).await?.map(|known| known.value) else { return Ok(Some(told)) };
+        let Some(known) = store.repository(&own.name).await?.map(|known| known.value) else { return Ok(Some(report)) };
         if let Some(seen) = &known.seen
-            && let Some((_, said)) = self.driver.renderings.told(store, &own.name, seen).await?
+            && let Some((_, said)) = self.driver.renderings.report(store, &own.name, seen).await?
         {
             let context = stage_context(own.stage());
             let all = statuses(said.statuses, one.number);
-            told.status = all.into_iter().find(|status| status.context == context);
+            report.status = all.into_iter().find(|status| status.context == context);
         }
         // Until something of it is planned, the namespace may be somebody else's.
         if !known.namespaces.contains(&own.namespace()) {
-            return Ok(Some(told));
+            return Ok(Some(report));
         }
         let services = self.runtime.services(&own.namespace()).await?;
-        told.services = services.iter().map(|service| (service.name.clone(), places(service))).collect();
-        Ok(Some(told))
+        report.services = services.iter().map(|service| (service.name.clone(), places(service))).collect();
+        Ok(Some(report))
     }
 }
 
 /// What there is to say of one, but for what is there; nothing, where nobody asks for environments.
-fn told_without(
+fn report_without(
     state: &RepositoryState,
     watcher: Option<&Watcher>,
     one: &Environment,
     problem: Option<&Failure>,
-) -> Option<Told> {
+) -> Option<EnvironmentReport> {
     let settings = state.environments_wanted.clone()?;
     let (environment, problem) = (one.clone(), problem.map(Failure::one_line));
     let is_commanded = watcher.is_some_and(|watcher| watcher.commands);
-    Some(Told { environment, settings, status: None, services: Vec::new(), is_commanded, problem })
+    Some(EnvironmentReport { environment, settings, status: None, services: Vec::new(), is_commanded, problem })
 }
 
 /// Of the pull requests that have an environment and are not listed as open, those that their host says are not; and why it does

@@ -59,10 +59,10 @@ impl Previews for WatchedPreviews {
             Some((_, host)) => listed(host, state).await,
             None => (None, None),
         };
-        let Brought { told, failure } = self.environments.bring(state, watcher, open.as_deref()).await?;
+        let Brought { reports, failure } = self.environments.bring(state, watcher, open.as_deref()).await?;
         let mut looked = Looked { previews: state.previews.clone(), failure: failure.or(unlisted) };
         if let (Some((watcher, host)), Some(base), Some(open)) = (host, &state.seen, &open) {
-            let sections = told.iter().map(|(number, told)| (*number, section(told))).collect();
+            let sections = reports.iter().map(|(number, report)| (*number, section(report))).collect();
             self.tell_all(Place { watcher, host, state, base }, open, &sections, &mut looked).await?;
         }
         Ok(looked)

@@ -98,7 +98,7 @@ impl StatusReporter {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn settle(&self) -> Result<()> {
+    pub async fn drain(&self) -> Result<()> {
         for lane in self.lanes() {
             lane.work().await?;
         }

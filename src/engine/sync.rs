@@ -120,9 +120,9 @@ pub fn decide(
             moved::keep_out(transition, &project, &plan, applied)?;
             needless::end(transition, &plan, applied);
             already_there::pass(transition, &project, &plan)?;
-            held::settle(transition, &state, &project, &head.lifted)?;
+            held::carry_over(transition, &state, &project, &head.lifted)?;
             stopped::tell(transition, &plan)?;
-            for (config, bad) in propose::settle(&mut state, &project, &head.commit, transition.now) {
+            for (config, bad) in propose::close(&mut state, &project, &head.commit, transition.now) {
                 if let Some(config) = transition.records.configs.get_mut(&config)? {
                     config.quarantine(bad);
                 }

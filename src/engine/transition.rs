@@ -267,7 +267,7 @@ impl<'a> Transition<'a> {
             let Some(service) = self.slots.pop_first() else { break };
             needs.of(self.decide_slot(&service))?;
         }
-        needs.of(apply::settle(self.records))?;
+        needs.of(apply::update_kept(self.records))?;
         needs.none()?;
         let Self { writes, switched, reports, unseen, .. } = self;
         Ok(WorkedOut { writes, left, switched, reports, unseen })

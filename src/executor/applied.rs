@@ -16,7 +16,7 @@ use crate::model::state::ConfigState;
 use crate::model::transaction::ObjectPlace;
 use crate::plan::build::{Applied, content_of, delivery_sequences, differing};
 use crate::plan::config_change::foresee;
-use crate::plan::images::{self, Recorded};
+use crate::plan::images::{self, RecordedImages};
 use crate::plan::passed::{self, Asked};
 use crate::plan::under_way::{self, OpenDelivery, UnderWays};
 use crate::plan::{controllers, gate, kept, procedure};
@@ -113,10 +113,10 @@ async fn recorded_images(
     store: &dyn ReadStore,
     project: &Project,
     records: &mut Records,
-) -> Result<BTreeMap<StageName, Recorded>> {
+) -> Result<BTreeMap<StageName, RecordedImages>> {
     let mut stages = BTreeMap::new();
     for stage in &project.stages {
-        let mut recorded = Recorded::default();
+        let mut recorded = RecordedImages::default();
         for stream in stage.objects.image_streams() {
             let place =
                 ObjectPlace { project: project.name.clone(), stage: stage.name.clone(), key: stream.key.clone() };

@@ -69,7 +69,7 @@ pub async fn tell(driver: &Driver, revisions: &dyn Revisions, tags: &dyn ReadTag
         if !state.down {
             tell_one(driver, revisions, &state, event).await?;
         }
-        driver.decide(|transition| from_git::settle(transition, &state.name, event)).await?;
+        driver.decide(|transition| from_git::remember(transition, &state.name, event)).await?;
     }
     if !noted.were_tags_awaited {
         // Where the head is the first that waits for tags, those that are there now are none that it waits for.

@@ -73,7 +73,7 @@ impl Outbox {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn settle(&self) -> Result<()> {
+    pub async fn drain(&self) -> Result<()> {
         loop {
             let mut idle = true;
             for lane in &self.lanes {

@@ -57,7 +57,7 @@ struct All {
 
 /// What people hear of a revision.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct RevisionReport {
     /// Its statuses, and those of earlier revisions that bring what it declares.
     pub statuses: Vec<CommitStatus>,
     /// Whether more happens to it by itself.
@@ -135,12 +135,12 @@ impl Renderings {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub async fn told(
+    pub async fn report(
         &self,
         store: &dyn ReadStore,
         repository: &RepositoryName,
         commit: &CommitId,
-    ) -> Result<Option<(RevisionState, Told)>> {
+    ) -> Result<Option<(RevisionState, RevisionReport)>> {
         let Some((facts, kept)) = self.current(store, repository, commit).await? else { return Ok(None) };
         let RevisionFacts { revision, repository, .. } = &facts;
         let project = || revision.plan().map_or_else(|| ProjectName::new(""), |plan| plan.project.clone());
@@ -163,8 +163,8 @@ impl Renderings {
             }
         }
         let waits = open.and_then(|open| rest::waits(&around, &open));
-        let told = Told { statuses, goes_on: waits.is_none(), waits: waits.unwrap_or_default() };
-        Ok(Some((facts.revision, told)))
+        let report = RevisionReport { statuses, goes_on: waits.is_none(), waits: waits.unwrap_or_default() };
+        Ok(Some((facts.revision, report)))
     }
 
     /// What is said of what an earlier revision brings to the stages of a plan, and what of it is open, unless that goes on.
@@ -199,7 +199,7 @@ impl Renderings {
         let states = store.repositories().await?.found.into_iter().map(|state| state.value);
         let heads = states.filter_map(|state| Some((state.name, state.applied?)));
         for (repository, head) in heads.take(KEPT) {
-            self.told(store, &repository, &head).await?; // what earlier revisions bring, too
+            self.report(store, &repository, &head).await?; // what earlier revisions bring, too
         }
         Ok(())
     }

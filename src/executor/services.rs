@@ -52,12 +52,12 @@ struct DeclaredEndpoints {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Subset {
-    addresses: Vec<Address>,
+    addresses: Vec<EndpointAddress>,
     ports: Vec<EndpointPort>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Address {
+struct EndpointAddress {
     ip: String,
 }
 

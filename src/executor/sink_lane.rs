@@ -50,7 +50,7 @@ impl std::fmt::Debug for SinkLane {
 }
 
 /// What became of an event.
-enum Told {
+enum Delivery {
     Taken,
     /// Tried again, after this at least.
     Again {
@@ -62,12 +62,12 @@ enum Told {
     },
 }
 
-impl Told {
+impl Delivery {
     /// Why it was not taken, if it was not.
     fn problem(&self) -> Option<String> {
         match self {
-            Told::Taken => None,
-            Told::Again { problem, .. } | Told::Never { problem } => Some(problem.clone()),
+            Delivery::Taken => None,
+            Delivery::Again { problem, .. } | Delivery::Never { problem } => Some(problem.clone()),
         }
     }
 }
@@ -128,13 +128,15 @@ impl SinkLane {
             if rows.is_empty() {
                 return Ok(self.next_work().await?.map_or(IDLE, |due| due.since(now).min(IDLE)));
             }
-            let told = futures::future::join_all(rows.iter().map(|held| self.tell(&held.row))).await;
-            let (took, problem) =
-                (told.iter().any(|told| matches!(told, Told::Taken)), told.iter().find_map(Told::problem));
-            let is_there = told.iter().any(|told| !matches!(told, Told::Again { .. }));
+            let deliveries = futures::future::join_all(rows.iter().map(|held| self.tell(&held.row))).await;
+            let (took, problem) = (
+                deliveries.iter().any(|delivery| matches!(delivery, Delivery::Taken)),
+                deliveries.iter().find_map(Delivery::problem),
+            );
+            let is_there = deliveries.iter().any(|delivery| !matches!(delivery, Delivery::Again { .. }));
             let mut failed = None;
-            for (held, told) in rows.into_iter().zip(told) {
-                match self.remember(&held, told).await {
+            for (held, delivery) in rows.into_iter().zip(deliveries) {
+                match self.remember(&held, delivery).await {
                     Ok(None) => {}
                     Ok(Some(due)) => self.hold(due, Held { failures: held.failures.saturating_add(1), ..held }),
                     Err(failure) => {
@@ -179,34 +181,34 @@ impl SinkLane {
         std::mem::replace(&mut self.held, later).into_values().collect()
     }
 
-    async fn tell(&self, row: &OutboxRow) -> Told {
+    async fn tell(&self, row: &OutboxRow) -> Delivery {
         let event = match &row.action {
             Ok(Action::Send { event, .. }) => event,
-            Ok(_) => return Told::Never { problem: "it is no event".to_owned() },
-            Err(problem) => return Told::Never { problem: problem.clone() },
+            Ok(_) => return Delivery::Never { problem: "it is no event".to_owned() },
+            Err(problem) => return Delivery::Never { problem: problem.clone() },
         };
         match self.sink.post(event, self.driver.clock.now()).await {
-            Ok(()) => Told::Taken,
-            Err(Refusal::Never(failure)) => Told::Never { problem: failure.one_line() },
+            Ok(()) => Delivery::Taken,
+            Err(Refusal::Never(failure)) => Delivery::Never { problem: failure.one_line() },
             Err(Refusal::Later { failure, .. }) if self.driver.clock.now().since(row.asked_at) > PATIENCE => {
-                Told::Never { problem: format!("{}, for more than a day", failure.one_line()) }
+                Delivery::Never { problem: format!("{}, for more than a day", failure.one_line()) }
             }
-            Err(Refusal::Later { failure, after }) => Told::Again { problem: failure.one_line(), after },
+            Err(Refusal::Later { failure, after }) => Delivery::Again { problem: failure.one_line(), after },
         }
     }
 
     /// Remembers what became of an event; says when it is to be told again, if it is.
-    async fn remember(&self, held: &Held, told: Told) -> Result<Option<Timestamp>> {
+    async fn remember(&self, held: &Held, delivery: Delivery) -> Result<Option<Timestamp>> {
         let Held { row, failures } = held;
         let (driver, sink, action) = (&self.driver, &self.subscriber.name, &row.key);
-        driver.metrics.action(action, if matches!(told, Told::Taken) { "performed" } else { "failed" });
-        let history = match told {
-            Told::Taken => None,
-            Told::Again { problem, after } => {
+        driver.metrics.action(action, if matches!(delivery, Delivery::Taken) { "performed" } else { "failed" });
+        let history = match delivery {
+            Delivery::Taken => None,
+            Delivery::Again { problem, after } => {
                 tracing::warn!(%sink, action, problem, "a sink does not take an event and is told again");
                 return Ok(Some(driver.clock.now() + pause_after(*failures).max(after)));
             }
-            Told::Never { problem } => {
+            Delivery::Never { problem } => {
                 tracing::error!(%sink, action, problem, "a sink is not told an event");
                 not_told(row, problem, driver.clock.now())
             }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use crate::engine::records::{Records, Undecided};
 use crate::engine::rollback::propose;
-use crate::engine::sequence::incoming::Told;
+use crate::engine::sequence::incoming::Incoming;
 use crate::engine::sync::{self, Allowance, Head, Known, Planning, Trigger, Watched};
 use crate::engine::transition::Transition;
 use crate::engine::{holds, unreadable};
@@ -164,8 +164,8 @@ pub async fn trigger_on(
     let service = ServiceName::new(event.text("service"));
     let mut deliveries = Deliveries::default();
     for stage in stages {
-        let told = Told::of(event).to(stage);
-        let asked = Trigger { stage, service: Some(&service), force: None, by, told: Some(&told) };
+        let incoming = Incoming::of(event).to(stage);
+        let asked = Trigger { stage, service: Some(&service), force: None, by, incoming: Some(&incoming) };
         match trigger(driver, revisions, asked).await {
             Ok(runs) => deliveries.runs.extend(runs),
             Err(failure) if failure.class() == Class::Stalled => {

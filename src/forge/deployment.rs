@@ -25,7 +25,7 @@ pub(super) const REFUSED: &[(u16, &str)] = &[(400, ""), (422, "")];
 
 /// What is to be reported about a deployment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told<'a> {
+pub(super) struct DeploymentReport<'a> {
     pub(super) status: &'a CommitStatus,
     pub(super) deployment: &'a Deployment,
 }
@@ -62,7 +62,7 @@ pub(super) trait DeploymentApi: Send + Sync + std::fmt::Debug {
     fn words(&self) -> Words;
 
     /// Has the host say it of the deployment, which is made if it is not there.
-    async fn tell(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Heard>;
+    async fn tell(&self, ask: Ask<'_>, report: DeploymentReport<'_>) -> Result<Heard>;
 }
 
 #[async_trait]
@@ -82,8 +82,8 @@ impl StatusWriter for Hosted<dyn DeploymentApi> {
         let ask = Ask { client, words, what: "create deployments", busy: &[409], absent: &[] };
         let (mut outcome, mut refused, mut why) = (Ok(()), BTreeSet::new(), None);
         for status in by_commit(statuses).into_iter().flat_map(|(_, statuses)| statuses) {
-            let told = Told { status, deployment: &Deployment::of(status) };
-            match self.api.tell(ask, told).await? {
+            let report = DeploymentReport { status, deployment: &Deployment::of(status) };
+            match self.api.tell(ask, report).await? {
                 Heard::Taken => {}
                 Heard::Gone => {
                     let (name, commit) = (ask.words.name, status.commit.short());
@@ -91,7 +91,7 @@ impl StatusWriter for Hosted<dyn DeploymentApi> {
                     outcome = outcome.and(Err(Refusal::Commit(gone.hint("its branch may have been rewritten"))));
                 }
                 Heard::Refused(failure) => {
-                    refused.insert(told.deployment.stage.clone());
+                    refused.insert(report.deployment.stage.clone());
                     why.get_or_insert(failure);
                 }
             }

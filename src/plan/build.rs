@@ -328,7 +328,7 @@ fn plan_stage<'a>(
         let found = changes.entry(service.clone()).or_default();
         found.extend(overtaken(stage, service, under_way, found, applied));
     }
-    controllers::settle(stage, (applied, differing), &mut changes);
+    controllers::decide(stage, (applied, differing), &mut changes);
     kept::note_needs(stage, applied, &mut changes);
     for (service, why) in applied.never_deployed.iter().filter(|(service, _)| !applied.under_way.contains_key(*service))
     {

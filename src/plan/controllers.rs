@@ -63,7 +63,7 @@ pub fn bring(change: Change, name: &str, template: Option<Value>) -> Change {
 }
 
 /// Goes through what was found for a stage.
-pub(super) fn settle(
+pub(super) fn decide(
     stage: &StageContent,
     (applied, differing): (&Applied, &[&ObjectKey]),
     changes: &mut BTreeMap<ServiceName, Vec<Change>>,

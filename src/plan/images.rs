@@ -13,7 +13,7 @@ use crate::model::state::{ConfigState, Handed, ObjectState};
 
 /// What is recorded of one stage.
 #[derive(Clone, Debug, Default)]
-pub struct Recorded {
+pub struct RecordedImages {
     /// Its image streams.
     pub streams: Vec<ObjectState>,
     /// The deployment configs that [`asked`] names.
@@ -33,7 +33,7 @@ pub fn asked(stage: &StageContent, streams: &[ObjectState]) -> BTreeSet<ObjectKe
 }
 
 /// A project with the images that are to run by what is recorded as well.
-pub fn follow(project: &Arc<Project>, recorded: &BTreeMap<StageName, Recorded>) -> Arc<Project> {
+pub fn follow(project: &Arc<Project>, recorded: &BTreeMap<StageName, RecordedImages>) -> Arc<Project> {
     let mut changed: Option<Project> = None;
     for (index, stage) in project.stages.iter().enumerate() {
         let Some(recorded) = recorded.get(&stage.name) else { continue };
@@ -54,7 +54,7 @@ pub fn follow(project: &Arc<Project>, recorded: &BTreeMap<StageName, Recorded>) 
 
 /// The deployment configs that would be again what they were, in a stage as [`follow`] leaves it, because the images of tags came
 /// round by hooks, each of a version that the one before it had started. Nothing else differs. With what is to be said of it.
-pub fn came_round(stage: &StageContent, recorded: &Recorded) -> BTreeMap<ObjectKey, String> {
+pub fn came_round(stage: &StageContent, recorded: &RecordedImages) -> BTreeMap<ObjectKey, String> {
     if recorded.streams.iter().all(|stream| stream.tagged.is_empty()) {
         return BTreeMap::new();
     }
@@ -137,7 +137,7 @@ mod tests {
         found.content.at("/spec/template/spec/containers/0/image").unwrap()
     }
 
-    fn recorded(config: Option<Object>, tagged: &[(&str, &str)]) -> BTreeMap<StageName, Recorded> {
+    fn recorded(config: Option<Object>, tagged: &[(&str, &str)]) -> BTreeMap<StageName, RecordedImages> {
         let (stage, destination) = (StageName::new("default"), Destination::local(Namespace::new("shop-default")));
         let ConfigKey { project, .. } = config_key("default", "web");
         let state = config.map(|object| {
@@ -152,7 +152,7 @@ mod tests {
         let declared = stream("git:a@1").into();
         let stream = ObjectState::new((project, stage.clone()), destination, "shop".into(), declared);
         let stream = ObjectState { tagged: tagged.collect(), ..stream };
-        BTreeMap::from([(stage, Recorded { streams: vec![stream], configs: state.into_iter().collect() })])
+        BTreeMap::from([(stage, RecordedImages { streams: vec![stream], configs: state.into_iter().collect() })])
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::report::status::{PLAN, stage_context};
 
 /// What there is to say of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct EnvironmentReport {
     /// What becomes of it.
     pub environment: Environment,
     /// What the branch says of environments.
@@ -39,19 +39,19 @@ pub fn statuses(statuses: Vec<CommitStatus>, number: u64) -> Vec<CommitStatus> {
 }
 
 /// The part of the comment that is about the environment.
-pub fn section(told: &Told) -> String {
-    let Told { environment, settings, .. } = told;
+pub fn section(report: &EnvironmentReport) -> String {
+    let EnvironmentReport { environment, settings, .. } = report;
     let ending = match environment.presence {
         Presence::Ending => " What is there of it ends.",
         Presence::Nothing | Presence::There => "",
     };
     let text = match environment.standing {
-        Standing::Wanted => return format!("\n### Its environment\n\n{}", there(told)),
+        Standing::Wanted => return format!("\n### Its environment\n\n{}", there(report)),
         Standing::Waiting if environment.presence == Presence::Ending => {
             "It comes back once what is there of it has ended.".to_owned()
         }
         Standing::Waiting => format!("It waits: there may be {} at once, and the oldest come first.", settings.max),
-        Standing::Unapproved if !told.is_commanded => {
+        Standing::Unapproved if !report.is_commanded => {
             format!("A fork gets none where nobody may command in comments (`commands`).{ending}")
         }
         Standing::Unapproved => format!(
@@ -69,8 +69,8 @@ pub fn section(told: &Told) -> String {
     format!("\n### Its environment\n\n{text}\n")
 }
 
-fn there(told: &Told) -> String {
-    let Told { environment, status, services, problem, settings, .. } = told;
+fn there(report: &EnvironmentReport) -> String {
+    let EnvironmentReport { environment, status, services, problem, settings, .. } = report;
     let stage = StageName::of_pull(environment.number);
     let mut text = format!("{}, made after {}: ", code(stage.as_str()), code(settings.stage.as_str()));
     match (problem, status) {
@@ -104,7 +104,7 @@ fn time(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn told(standing: Standing, presence: Presence) -> Told {
+    fn report(standing: Standing, presence: Presence) -> EnvironmentReport {
         let (head, reference) = ("1a2b3c4d5e".into(), Some("refs/pull/12/head".to_owned()));
         let environment = Environment {
             number: 12,
@@ -117,7 +117,14 @@ mod tests {
             presence,
         };
         let settings = EnvironmentSettings { stage: "dev".into(), max: 5, ttl_seconds: 3 * 24 * 3600 };
-        Told { environment, settings, status: None, services: Vec::new(), is_commanded: true, problem: None }
+        EnvironmentReport {
+            environment,
+            settings,
+            status: None,
+            services: Vec::new(),
+            is_commanded: true,
+            problem: None,
+        }
     }
 
     fn status(context: &str, state: StatusState) -> CommitStatus {
@@ -135,22 +142,22 @@ mod tests {
             (Standing::Elsewhere, Presence::Nothing, "in another repository"),
             (Standing::Expired, Presence::Nothing, "nothing was pushed for 3d."),
         ] {
-            let text = section(&told(standing, presence));
+            let text = section(&report(standing, presence));
             assert!(text.contains(expected), "{standing:?}: {text}");
         }
     }
 
     #[test]
     fn one_that_is_there_shows_its_state_and_its_addresses() {
-        let there = Told {
+        let there = EnvironmentReport {
             status: Some(status("launchway/pr-12", StatusState::Success)),
             services: vec![("web".to_owned(), vec!["127.0.3.1:80".to_owned(), "127.0.3.1:443".to_owned()])],
-            ..told(Standing::Wanted, Presence::There)
+            ..report(Standing::Wanted, Presence::There)
         };
         let expected = "\n### Its environment\n\n`pr-12`, made after `dev`: success on `1a2b3c4`, `` 1 `deploy` ``\n\n\
                         - `web`: `127.0.3.1:80`, `127.0.3.1:443`\n";
         assert_eq!(section(&there), expected);
-        let late = Told { problem: Some("out of reach".to_owned()), ..there };
+        let late = EnvironmentReport { problem: Some("out of reach".to_owned()), ..there };
         assert!(section(&late).contains("cannot be brought up to date: `out of reach`"));
     }
 

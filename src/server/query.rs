@@ -26,7 +26,7 @@ use crate::control::commands::Refusal;
 use crate::control::watched::Watched;
 use crate::error::{Class, Failure, Result};
 use crate::executor::hindrances::Hindrances;
-use crate::executor::renderings::{Renderings, Told};
+use crate::executor::renderings::{Renderings, RevisionReport};
 use crate::executor::selector_index::SelectorIndex;
 use crate::executor::sinks::Subscribers;
 use crate::model::ids::{CommitId, ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
@@ -140,7 +140,7 @@ impl Query {
         let mut items = Vec::new();
         for repository in self.repository_names(selection.repository.as_deref()).await? {
             let revisions = self.store.outlines(&repository, selection.limit()).await?;
-            items.extend(revisions.iter().map(|revision| RevisionView::new(revision, &Told::default())));
+            items.extend(revisions.iter().map(|revision| RevisionView::new(revision, &RevisionReport::default())));
         }
         items.sort_by(|a, b| b.at.cmp(&a.at));
         Ok(items.into_iter().collect())
@@ -151,9 +151,9 @@ impl Query {
         let repository = RepositoryName::from(repository);
         let whole = CommitId::whole(commit);
         if let Some(commit) = &whole
-            && let Some((state, told)) = self.renderings.told(&*self.store, &repository, commit).await?
+            && let Some((state, report)) = self.renderings.report(&*self.store, &repository, commit).await?
         {
-            return Ok(RevisionView::new(&state, &told));
+            return Ok(RevisionView::new(&state, &report));
         }
         let named = match whole {
             Some(_) => None,
@@ -163,13 +163,13 @@ impl Query {
             Some(named) => Some(named),
             None => self.revision_of_pulls(&repository, commit).await?,
         };
-        let told = match &named {
-            Some(named) => self.renderings.told(&*self.store, &named.repository, &named.commit).await?,
+        let report = match &named {
+            Some(named) => self.renderings.report(&*self.store, &named.repository, &named.commit).await?,
             None => None,
         };
-        let (state, told) = told
+        let (state, report) = report
             .ok_or_else(|| Problem::not_found(format!("`{repository}` has no revision `{commit}` that was synced")))?;
-        Ok(RevisionView::new(&state, &told))
+        Ok(RevisionView::new(&state, &report))
     }
 
     /// One that a pull request of a repository brings, to an environment that is there.

@@ -4,8 +4,8 @@
 pub mod hosting;
 pub mod indicators;
 pub mod memory_store;
+pub mod outcome;
 pub mod play;
 pub mod runtime;
 pub mod script;
-pub mod told;
 pub mod world;

@@ -20,9 +20,9 @@ use crate::model::state::RevisionResult;
 use crate::report::cloud_event;
 use crate::server::view::SequenceView;
 use crate::simulation::memory_store::MemoryDisk;
+use crate::simulation::outcome::{Simulation, Step, Waiting};
 use crate::simulation::runtime::{Behaviour, failed};
-use crate::simulation::script::{Command, Line, Place, Pods, Script, TaskName, Told};
-use crate::simulation::told::{Simulation, Step, Waiting};
+use crate::simulation::script::{Command, ExecutorAnswer, Line, Place, Pods, Script, TaskName};
 use crate::simulation::world::{BEGINNING, Surroundings, World};
 
 /// The most events that a simulation tells: whatever is more, no script needs to know.
@@ -49,7 +49,7 @@ struct Play<'a> {
     project: &'a Project,
     world: World,
     /// What executors do by themselves, the newest last.
-    answers: Vec<(Option<String>, Option<Told>)>,
+    answers: Vec<(Option<String>, Option<ExecutorAnswer>)>,
     /// How many events were told from outside, for their ids.
     sent: usize,
     /// What was heard, by source, id and type.
@@ -124,8 +124,8 @@ impl Play<'_> {
                 let event = self.event(kind.clone(), SOURCE, merge(data.clone(), own));
                 return self.tell(&event).await;
             }
-            Command::Task { task, phases, told } => return self.task(task, phases, told).await,
-            Command::Answer { task, told } => self.answers.push((task.clone(), told.clone())),
+            Command::Task { task, phases, answer } => return self.task(task, phases, answer).await,
+            Command::Answer { task, answer } => self.answers.push((task.clone(), answer.clone())),
             Command::Decide { place, approve, reason } => {
                 let verdict = Verdict { approve: *approve, reason, meant: Meant::default(), by: WHO };
                 let service = self.key(place);
@@ -203,7 +203,7 @@ impl Play<'_> {
     }
 
     /// An executor does something to the open task of a name.
-    async fn task(&mut self, name: &TaskName, phases: &[Phase], told: &Told) -> Result<String> {
+    async fn task(&mut self, name: &TaskName, phases: &[Phase], answer: &ExecutorAnswer) -> Result<String> {
         let open: Vec<CloudEvent> = self.runs().await?.iter().filter_map(begun_or_open).collect();
         let asked = format!("{PREFIX}{}.triggered", name.task);
         let is_meant = |event: &&CloudEvent| {
@@ -214,7 +214,7 @@ impl Play<'_> {
         };
         let named: Vec<&CloudEvent> = open.iter().filter(is_meant).collect();
         match named[..] {
-            [task] => self.tell_of(task, &name.task, phases, told).await,
+            [task] => self.tell_of(task, &name.task, phases, answer).await,
             [] => Err(none_open(&name.task, &open)),
             ref several => {
                 let places: Vec<String> = several.iter().map(|event| task_at(event, &name.task)).collect();
@@ -224,7 +224,13 @@ impl Play<'_> {
         }
     }
 
-    async fn tell_of(&mut self, task: &CloudEvent, name: &str, phases: &[Phase], told: &Told) -> Result<String> {
+    async fn tell_of(
+        &mut self,
+        task: &CloudEvent,
+        name: &str,
+        phases: &[Phase],
+        answer: &ExecutorAnswer,
+    ) -> Result<String> {
         let mut ignored = String::new();
         for phase in phases {
             let mut data = json!({});
@@ -235,9 +241,9 @@ impl Play<'_> {
                 data = merge(data, json!({ "status": "succeeded", "result": "pass" }));
             }
             // What is said of how it went is said at its end.
-            let given = if *phase == Phase::Started && phases.len() > 1 { Value::Null } else { told.data.clone() };
+            let given = if *phase == Phase::Started && phases.len() > 1 { Value::Null } else { answer.data.clone() };
             let data = if given.is_null() { data } else { merge(data, given) };
-            let event = self.event(format!("{PREFIX}{name}.{}", phase.word()), &told.by, data);
+            let event = self.event(format!("{PREFIX}{name}.{}", phase.word()), &answer.by, data);
             ignored = self.tell(&CloudEvent { triggeredid: Some(task.id.clone()), ..event }).await?;
         }
         Ok(ignored)
@@ -273,17 +279,17 @@ impl Play<'_> {
         for run in self.runs().await? {
             let Some((index, task)) = run.offered() else { continue };
             let is_theirs = run.done_by(index) == DoneBy::Executors;
-            let fits = |(name, _): &&(Option<String>, Option<Told>)| match name {
+            let fits = |(name, _): &&(Option<String>, Option<ExecutorAnswer>)| match name {
                 Some(name) => *name == task.name,
                 None => is_theirs,
             };
-            let answer = self.answers.iter().rev().find(fits).and_then(|(_, told)| told.clone());
-            let (Some(told), true, Some(open)) = (answer, task.executors.is_empty(), cloud_event::open_task(&run))
+            let answer = self.answers.iter().rev().find(fits).and_then(|(_, answer)| answer.clone());
+            let (Some(answer), true, Some(open)) = (answer, task.executors.is_empty(), cloud_event::open_task(&run))
             else {
                 continue;
             };
             let phases: &[Phase] = if is_theirs { &[Phase::Started, Phase::Finished] } else { &[Phase::Finished] };
-            answered |= self.tell_of(&open, &task.name, phases, &told).await?.is_empty();
+            answered |= self.tell_of(&open, &task.name, phases, &answer).await?.is_empty();
             self.hear().await?;
         }
         Ok(answered)

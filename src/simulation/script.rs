@@ -99,14 +99,14 @@ pub enum Command {
         /// What, one after the other.
         phases: &'static [Phase],
         /// Who, and with which data.
-        told: Told,
+        answer: ExecutorAnswer,
     },
     /// Executors do all tasks of a name from now on, or none.
     Answer {
         /// Which; nothing, if all that executors do.
         task: Option<String>,
         /// Who does them, and with which data; nothing, if nobody does.
-        told: Option<Told>,
+        answer: Option<ExecutorAnswer>,
     },
     /// A person decides.
     Decide {
@@ -178,7 +178,7 @@ pub struct Place {
 
 /// What an executor tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ExecutorAnswer {
     /// Its name.
     pub by: String,
     /// The data of its events.
@@ -270,10 +270,10 @@ fn command(verb: &Word, rest: &[Word]) -> Result<Command, Wrong> {
             Command::Send { kind: kind.text.clone(), service: ServiceName::new(&*service.text), data: data(given)? }
         }
         (verb @ ("start" | "report" | "finish" | "do"), [task, given @ ..]) => {
-            Command::Task { task: task_name(task)?, phases: phases(verb), told: told(given)? }
+            Command::Task { task: task_name(task)?, phases: phases(verb), answer: answer(given)? }
         }
-        ("answer", [task, given @ ..]) => Command::Answer { task: any(task), told: Some(told(given)?) },
-        ("ignore", [task]) => Command::Answer { task: any(task), told: None },
+        ("answer", [task, given @ ..]) => Command::Answer { task: any(task), answer: Some(answer(given)?) },
+        ("ignore", [task]) => Command::Answer { task: any(task), answer: None },
         (verb @ ("approve" | "reject"), [at, reason @ ..]) => {
             let reason = reason.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
             Command::Decide { place: place(at)?, approve: verb == "approve", reason }
@@ -377,11 +377,11 @@ fn pods(how: &Word, code: &[Word]) -> Option<Pods> {
 }
 
 /// What an executor tells, and who it is.
-fn told(given: &[Word]) -> Result<Told, Wrong> {
+fn answer(given: &[Word]) -> Result<ExecutorAnswer, Wrong> {
     let mut data = data(given)?;
     let by = data.as_object_mut().and_then(|fields| fields.remove("by"));
     let by = by.as_ref().and_then(Value::as_str).unwrap_or("executor").to_owned();
-    Ok(Told { by, data })
+    Ok(ExecutorAnswer { by, data })
 }
 
 /// `a.b=1 c=text`: values are read as JSON where they are that and stand in no quotes, else as texts.

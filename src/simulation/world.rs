@@ -76,7 +76,7 @@ pub struct Surroundings {
     indicators: Arc<PretendedIndicators>,
     hosting: Arc<PretendedHosting>,
     ids: Arc<CountingIds>,
-    pub(crate) recorded: Arc<Recorded>,
+    pub(crate) recorded: Arc<StatusRecorder>,
     pushes: Arc<AtomicU32>,
     pushed: Arc<Pushed>,
     subscriber: Option<Arc<Subscriber>>,
@@ -105,10 +105,10 @@ impl Default for Surroundings {
 
 /// Remembers the statuses that would have been written.
 #[derive(Debug, Default)]
-pub(crate) struct Recorded(pub(crate) Mutex<Vec<CommitStatus>>);
+pub(crate) struct StatusRecorder(pub(crate) Mutex<Vec<CommitStatus>>);
 
 #[async_trait]
-impl StatusWriter for Recorded {
+impl StatusWriter for StatusRecorder {
     fn name(&self) -> WriterName {
         "notes".into()
     }
@@ -254,8 +254,8 @@ impl World {
         let mut changed = self.runtime.changes();
         for _ in 0..ROUNDS {
             self.admission.examine_everything().await?;
-            self.outbox.settle().await?;
-            self.reporter.settle().await?;
+            self.outbox.drain().await?;
+            self.reporter.drain().await?;
             let again = self.reconciler.reconcile_everything().await?;
             if !news(&mut touched) & !news(&mut changed) {
                 return Ok(again);

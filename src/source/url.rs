@@ -12,12 +12,12 @@ use crate::model::host::is_loopback;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteUrl {
     text: String,
-    address: Address,
+    parts: UrlParts,
 }
 
 /// An address, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Address {
+pub(super) enum UrlParts {
     Local(PathBuf),
     /// `url` has no user name, password, query or trailing slash.
     Http {
@@ -57,42 +57,42 @@ impl RemoteUrl {
         if text.is_empty() || text.chars().any(char::is_control) {
             return Err(Failure::stalled("the repository's address is empty or holds control characters"));
         }
-        let address = match text.split_once("://") {
+        let parts = match text.split_once("://") {
             Some((scheme, rest)) => with_scheme(&scheme.to_ascii_lowercase(), rest, text)?,
             None => without_scheme(text)?,
         };
-        let url = Self { text: display(&address), address };
+        let url = Self { text: display(&parts), parts };
         url.refuse_unencrypted(insecure)?;
         Ok(url)
     }
 
-    pub(super) fn address(&self) -> &Address {
-        &self.address
+    pub(super) fn parts(&self) -> &UrlParts {
+        &self.parts
     }
 
     /// The path of a repository on this machine.
     pub fn local_path(&self) -> Option<&Path> {
-        match &self.address {
-            Address::Local(path) => Some(path),
+        match &self.parts {
+            UrlParts::Local(path) => Some(path),
             _ => None,
         }
     }
 
     /// The host that it is on; empty for this machine.
     pub fn host(&self) -> &str {
-        match &self.address {
-            Address::Local(_) => "",
-            Address::Http { url, .. } => url.host_str().unwrap_or_default(),
-            Address::Ssh { host, .. } | Address::Git { host, .. } => host,
+        match &self.parts {
+            UrlParts::Local(_) => "",
+            UrlParts::Http { url, .. } => url.host_str().unwrap_or_default(),
+            UrlParts::Ssh { host, .. } | UrlParts::Git { host, .. } => host,
         }
     }
 
     /// The last part of the path without `.git`: a name to call the repository by.
     pub fn short_name(&self) -> String {
-        let path = match &self.address {
-            Address::Local(path) => path.to_string_lossy().into_owned(),
-            Address::Http { url, .. } => url.path().to_owned(),
-            Address::Ssh { path, .. } | Address::Git { path, .. } => path.clone(),
+        let path = match &self.parts {
+            UrlParts::Local(path) => path.to_string_lossy().into_owned(),
+            UrlParts::Http { url, .. } => url.path().to_owned(),
+            UrlParts::Ssh { path, .. } | UrlParts::Git { path, .. } => path.clone(),
         };
         let path = path.trim_end_matches('/').trim_end_matches("/.git");
         let name = path.rsplit(['/', ':']).next().unwrap_or_default();
@@ -101,11 +101,11 @@ impl RemoteUrl {
 
     /// Guesses the forge behind an address of the form `host/owner…/name`.
     pub fn slug(&self) -> Option<Slug> {
-        let (base, path) = match &self.address {
-            Address::Http { url, .. } => (url.origin().ascii_serialization(), url.path()),
-            Address::Ssh { host, path, .. } => (format!("https://{}", bracketed(host)), path.as_str()),
-            Address::Git { host, path, .. } => (format!("https://{}", bracketed(host)), path.as_str()),
-            Address::Local(_) => return None,
+        let (base, path) = match &self.parts {
+            UrlParts::Http { url, .. } => (url.origin().ascii_serialization(), url.path()),
+            UrlParts::Ssh { host, path, .. } => (format!("https://{}", bracketed(host)), path.as_str()),
+            UrlParts::Git { host, path, .. } => (format!("https://{}", bracketed(host)), path.as_str()),
+            UrlParts::Local(_) => return None,
         };
         let path = path.trim_matches('/');
         let (owner, name) = path.strip_suffix(".git").unwrap_or(path).rsplit_once('/')?;
@@ -121,19 +121,19 @@ impl RemoteUrl {
 
     /// The other machine, and the path there.
     fn place(&self) -> Option<(String, &str)> {
-        let (host, path) = match &self.address {
-            Address::Http { url, .. } => (url.host_str()?, url.path()),
-            Address::Ssh { host, path, .. } | Address::Git { host, path, .. } => (host.as_str(), path.as_str()),
-            Address::Local(_) => return None,
+        let (host, path) = match &self.parts {
+            UrlParts::Http { url, .. } => (url.host_str()?, url.path()),
+            UrlParts::Ssh { host, path, .. } | UrlParts::Git { host, path, .. } => (host.as_str(), path.as_str()),
+            UrlParts::Local(_) => return None,
         };
         let (host, path) = (host.trim_start_matches('[').trim_end_matches(']'), path.trim_matches('/'));
         Some((host.to_ascii_lowercase(), path.strip_suffix(".git").unwrap_or(path)))
     }
 
     fn refuse_unencrypted(&self, insecure: bool) -> Result<()> {
-        let (scheme, host) = match &self.address {
-            Address::Http { url, .. } if url.scheme() == "http" => ("http", url.host_str().unwrap_or_default()),
-            Address::Git { host, .. } => ("git", host.as_str()),
+        let (scheme, host) = match &self.parts {
+            UrlParts::Http { url, .. } if url.scheme() == "http" => ("http", url.host_str().unwrap_or_default()),
+            UrlParts::Git { host, .. } => ("git", host.as_str()),
             _ => return Ok(()),
         };
         if insecure || is_loopback(host) {
@@ -150,7 +150,7 @@ impl fmt::Display for RemoteUrl {
     }
 }
 
-fn with_scheme(scheme: &str, rest: &str, text: &str) -> Result<Address> {
+fn with_scheme(scheme: &str, rest: &str, text: &str) -> Result<UrlParts> {
     match scheme {
         "file" => file(rest, text),
         "http" | "https" => http(text),
@@ -161,7 +161,7 @@ fn with_scheme(scheme: &str, rest: &str, text: &str) -> Result<Address> {
     }
 }
 
-fn without_scheme(text: &str) -> Result<Address> {
+fn without_scheme(text: &str) -> Result<UrlParts> {
     if text.split('/').next().is_some_and(|first| first.contains("::")) && !text.contains('[') {
         return Err(Failure::stalled(format!("`{text}` names a remote helper, and those are not run")));
     }
@@ -170,7 +170,7 @@ fn without_scheme(text: &str) -> Result<Address> {
         None => {
             let path = std::path::absolute(text)
                 .map_err(|error| Failure::stalled(format!("`{text}` is not a path")).because(error))?;
-            Ok(Address::Local(path))
+            Ok(UrlParts::Local(path))
         }
     }
 }
@@ -188,15 +188,15 @@ fn scp_like(text: &str) -> Option<(Option<&str>, &str, &str)> {
     (!host.contains('/')).then_some((user, host, path))
 }
 
-fn file(rest: &str, text: &str) -> Result<Address> {
+fn file(rest: &str, text: &str) -> Result<UrlParts> {
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     if !path.starts_with('/') {
         return Err(Failure::stalled(format!("`{text}` names another machine")).hint("write file:///absolute/path"));
     }
-    Ok(Address::Local(PathBuf::from(percent_decoded(path, text)?)))
+    Ok(UrlParts::Local(PathBuf::from(percent_decoded(path, text)?)))
 }
 
-fn http(text: &str) -> Result<Address> {
+fn http(text: &str) -> Result<UrlParts> {
     let mut url = parsed(text)?;
     refuse_password(&url)?;
     if url.query().is_some() || url.fragment().is_some() {
@@ -209,10 +209,10 @@ fn http(text: &str) -> Result<Address> {
     if stripped.is_err() || url.host_str().is_none_or(str::is_empty) {
         return Err(no_host(text));
     }
-    Ok(Address::Http { url, user })
+    Ok(UrlParts::Http { url, user })
 }
 
-fn ssh(url: &Url, text: &str) -> Result<Address> {
+fn ssh(url: &Url, text: &str) -> Result<UrlParts> {
     refuse_password(url)?;
     let user = (!url.username().is_empty()).then(|| percent_decoded(url.username(), text)).transpose()?;
     let host = url.host_str().ok_or_else(|| no_host(text))?;
@@ -221,7 +221,7 @@ fn ssh(url: &Url, text: &str) -> Result<Address> {
     ssh_address(user.as_deref(), host, url.port(), path, text)
 }
 
-fn ssh_address(user: Option<&str>, host: &str, port: Option<u16>, path: &str, text: &str) -> Result<Address> {
+fn ssh_address(user: Option<&str>, host: &str, port: Option<u16>, path: &str, text: &str) -> Result<UrlParts> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     if host.is_empty() || path.trim_matches('/').is_empty() {
         return Err(Failure::stalled(format!("`{text}` lacks a host or a path")));
@@ -230,14 +230,14 @@ fn ssh_address(user: Option<&str>, host: &str, port: Option<u16>, path: &str, te
     if [host, path, user.unwrap_or_default()].iter().any(|part| part.starts_with('-')) {
         return Err(Failure::stalled(format!("a part of `{text}` begins with a dash")));
     }
-    Ok(Address::Ssh { user: user.map(str::to_owned), host: host.to_owned(), port, path: path.to_owned() })
+    Ok(UrlParts::Ssh { user: user.map(str::to_owned), host: host.to_owned(), port, path: path.to_owned() })
 }
 
-fn git(url: &Url, text: &str) -> Result<Address> {
+fn git(url: &Url, text: &str) -> Result<UrlParts> {
     let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| no_host(text))?;
     let path = percent_decoded(url.path(), text)?;
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    Ok(Address::Git { host, port: url.port().unwrap_or(9418), path })
+    Ok(UrlParts::Git { host, port: url.port().unwrap_or(9418), path })
 }
 
 /// The reason is given without the address: it may hold a password in a place where no parser finds it.
@@ -280,16 +280,16 @@ fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
-fn display(address: &Address) -> String {
-    match address {
-        Address::Local(path) => path.display().to_string(),
-        Address::Http { url, .. } => url.as_str().trim_end_matches('/').to_owned(),
-        Address::Ssh { user, host, port, path } => {
+fn display(parts: &UrlParts) -> String {
+    match parts {
+        UrlParts::Local(path) => path.display().to_string(),
+        UrlParts::Http { url, .. } => url.as_str().trim_end_matches('/').to_owned(),
+        UrlParts::Ssh { user, host, port, path } => {
             let user = user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
             let port = port.map(|port| format!(":{port}")).unwrap_or_default();
             format!("ssh://{user}{}{port}/{}", bracketed(host), path.trim_start_matches('/'))
         }
-        Address::Git { host, port, path } => {
+        UrlParts::Git { host, port, path } => {
             let port = if *port == 9418 { String::new() } else { format!(":{port}") };
             format!("git://{}{port}/{}", bracketed(host), path.trim_start_matches('/'))
         }
@@ -328,8 +328,8 @@ mod tests {
 
     #[test]
     fn an_absolute_and_a_relative_ssh_path_differ() {
-        let path = |text| match RemoteUrl::parse(text, false).expect(text).address {
-            Address::Ssh { path, .. } => path,
+        let path = |text| match RemoteUrl::parse(text, false).expect(text).parts {
+            UrlParts::Ssh { path, .. } => path,
             other => unreachable!("{other:?}"),
         };
         assert_eq!(path("ssh://host/srv/shop"), "/srv/shop");

@@ -127,7 +127,7 @@ impl World {
                 self.reconciler.reconcile(&mut queue).await?;
                 woken += 1;
             }
-            self.outbox.settle().await?;
+            self.outbox.drain().await?;
             queue.take_in(&mut touched, &mut changes);
             if !queue.has_work() {
                 return Ok(woken);
@@ -185,8 +185,8 @@ impl World {
         let (repository, store) = (RepositoryName::new(REPOSITORY), &*self.driver.store);
         let mut wrong = Vec::new();
         for push in 1..=self.pushed() {
-            let kept = self.driver.renderings.told(store, &repository, &commit(push)).await?;
-            let read = Renderings::default().told(store, &repository, &commit(push)).await?;
+            let kept = self.driver.renderings.report(store, &repository, &commit(push)).await?;
+            let read = Renderings::default().report(store, &repository, &commit(push)).await?;
             if format!("{kept:?}") != format!("{read:?}") {
                 wrong.push(format!("{kept:?} instead of {read:?}"));
             }

@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command as Program;
 
 use launchway::model::cloud_event::{PREFIX, Phase};
-use launchway::simulation::script::{Command, Place, Script, TaskName, Told};
+use launchway::simulation::script::{Command, ExecutorAnswer, Place, Script, TaskName};
 use serde_json::{Value, json};
 
 use super::events::Shop;
@@ -71,7 +71,7 @@ resume production/cart
 /// A daemon to which a script is told.
 struct Audience<'a> {
     shop: &'a Shop,
-    answers: Vec<(String, Told)>,
+    answers: Vec<(String, ExecutorAnswer)>,
     sent: RefCell<usize>,
     /// By source, id and type.
     heard: RefCell<BTreeMap<(String, String, String), Value>>,
@@ -98,7 +98,7 @@ impl Audience<'_> {
         events.as_array().unwrap().iter().find(is_meant).cloned()
     }
 
-    fn execute(&self, open: &Value, task: &str, phases: &[Phase], told: &Told) {
+    fn execute(&self, open: &Value, task: &str, phases: &[Phase], answer: &ExecutorAnswer) {
         for phase in phases {
             let mut data = json!({});
             ["project", "stage", "service"].iter().for_each(|key| data[key] = open["data"][key].clone());
@@ -106,10 +106,10 @@ impl Audience<'_> {
                 (data["status"], data["result"]) = (json!("succeeded"), json!("pass"));
             }
             if *phase != Phase::Started || phases.len() == 1 {
-                told.data.as_object().unwrap().iter().for_each(|(key, value)| data[key] = value.clone());
+                answer.data.as_object().unwrap().iter().for_each(|(key, value)| data[key] = value.clone());
             }
             let kind = format!("sh.keptn.event.{task}.{}", phase.word());
-            self.send(&told.by, &kind, &json!({"triggeredid": open["id"], "data": data}));
+            self.send(&answer.by, &kind, &json!({"triggeredid": open["id"], "data": data}));
         }
     }
 
@@ -121,7 +121,7 @@ impl Audience<'_> {
                 (data["project"], data["service"]) = (json!("shop"), json!(service));
                 self.send("script", kind, &json!({ "data": data }));
             }
-            Command::Task { task, phases, told } => {
+            Command::Task { task, phases, answer } => {
                 // What is ending is offered to nobody, and its executor tells its end all the same.
                 let asked = format!("sh.keptn.event.{}.triggered", task.task);
                 let latest = || {
@@ -133,9 +133,9 @@ impl Audience<'_> {
                         .cloned()
                 };
                 let open = self.open(task).or_else(latest).unwrap();
-                self.execute(&open, &task.task, phases, told);
+                self.execute(&open, &task.task, phases, answer);
             }
-            Command::Answer { task, told } => self.answers.push((task.clone().unwrap(), told.clone().unwrap())),
+            Command::Answer { task, answer } => self.answers.push((task.clone().unwrap(), answer.clone().unwrap())),
             Command::Decide { place, approve: true, reason } => {
                 let place = (place.service.as_str(), place.stage.as_str());
                 drop(world.tell(&["approve", place.0, "-s", place.1, "--reason", reason]));
@@ -160,9 +160,9 @@ impl Audience<'_> {
 
     /// Everything that was told until now, while executors do what they do by themselves.
     fn hear(&self) -> Vec<Value> {
-        for (task, told) in &self.answers {
+        for (task, answer) in &self.answers {
             if let Some(open) = self.open(&TaskName { place: None, task: task.clone() }) {
-                self.execute(&open, task, &[Phase::Started, Phase::Finished], told);
+                self.execute(&open, task, &[Phase::Started, Phase::Finished], answer);
             }
         }
         let events = self.shop.call("GET", "/api/v1/event?pageSize=500", &Value::Null).1["events"].clone();
@@ -189,7 +189,7 @@ fn timeless(line: &str) -> String {
 }
 
 /// Events without what differs each time: each as its type, its source, what it answers, its delivery and its data.
-fn told(events: &[Value]) -> Vec<String> {
+fn answer(events: &[Value]) -> Vec<String> {
     let kind_of = |id: &Value| {
         let of =
             events.iter().find(|event| event["id"] == *id && event["type"].as_str().unwrap().ends_with("triggered"));
@@ -259,13 +259,13 @@ fn a_simulation_tells_what_a_daemon_tells() {
         daemon.carry_out(&line.command);
         // A daemon's time passes by itself: what comes later in the script may have come already.
         let is_told = || {
-            let mut heard = told(&daemon.hear());
-            told(&expected)
+            let mut heard = answer(&daemon.hear());
+            answer(&expected)
                 .iter()
                 .all(|line| heard.iter().position(|it| it == line).map(|at| heard.remove(at)).is_some())
         };
         eventually(&format!("what follows from `{}`", line.text), is_told);
     }
-    assert_eq!(told(&daemon.hear()), told(&expected));
+    assert_eq!(answer(&daemon.hear()), answer(&expected));
     assert_eq!(states(&shop.states()), states(&simulated["states"]));
 }

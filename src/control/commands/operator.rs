@@ -89,7 +89,7 @@ impl Commands for Operator {
                 let revisions = self.revisions(&declaring.ok_or_else(|| undeclared(&project))?).await?;
                 let stage = self.meant(&*revisions, stage).await?;
                 let (service, force) = (service.as_ref(), force.as_deref());
-                self.trigger(&*revisions, Trigger { stage: &stage, service, force, by, told: None }).await
+                self.trigger(&*revisions, Trigger { stage: &stage, service, force, by, incoming: None }).await
             }
             Command::Sequence(told) => sequences::act(self, told, by).await,
             Command::Down { repository } => self.down(&repository, by).await,

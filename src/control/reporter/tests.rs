@@ -187,7 +187,7 @@ async fn the_problems_of_a_writer_end_when_it_is_configured_no_longer() {
         (MemoryDisk::default(), Pen::new("gitea", Mood::Refuses), Pen::new("environments", Mood::Refuses));
     let desk = Desk::on(&disk, &[("shop", &[&stays, &goes])]).await;
     desk.report("shop", 1..=1).await;
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     assert_eq!(desk.problem("shop").await.unwrap(), "environments: no such token; gitea: no such token");
     let desk = Desk::on(&disk, &[("shop", &[&stays])]).await;
     let stop = CancellationToken::new();
@@ -227,12 +227,12 @@ async fn each_writer_has_its_own_ledger() {
     let (forge, notes) = (Pen::new("gitea", Mood::IsBusy), Pen::new("notes", Mood::Takes));
     let desk = Desk::with(&[("shop", &[&forge, &notes])]).await;
     desk.report("shop", [1]).await;
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     assert_eq!((forge.written(), notes.written()), (BTreeMap::new(), once([1])));
     forge.becomes(Mood::Takes);
     desk.clock.advance_to(desk.reporter.next_due().await.unwrap().expect("it is tried again"));
     desk.report("shop", [1]).await;
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     assert_eq!((forge.written(), notes.written()), (once([1]), once([1])), "nobody writes twice");
     assert_eq!(desk.outbox().await, [""; 0]);
 }
@@ -244,9 +244,9 @@ async fn a_busy_writer_is_left_alone_for_longer_each_time() {
     desk.report("shop", 1..=9).await;
     let mut pauses = Vec::new();
     for tries in 1..=4 {
-        desk.reporter.settle().await.unwrap();
+        desk.reporter.drain().await.unwrap();
         desk.report("shop", [10]).await;
-        desk.reporter.settle().await.unwrap();
+        desk.reporter.drain().await.unwrap();
         assert_eq!(forge.asked(), tries, "not for other commits either");
         let due = desk.reporter.next_due().await.unwrap().expect("it is tried again");
         pauses.push(due.since(desk.clock.now()).as_secs());
@@ -255,7 +255,7 @@ async fn a_busy_writer_is_left_alone_for_longer_each_time() {
     assert_eq!(pauses, [1, 2, 4, 8]);
     assert_eq!(desk.problem("shop").await, None);
     forge.becomes(Mood::Takes);
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     assert_eq!(forge.written(), once(1..=10));
 }
 
@@ -264,20 +264,20 @@ async fn what_was_refused_is_written_once_it_is_taken_for_older_commits_too() {
     let forge = Pen::new("gitea", Mood::Refuses);
     let desk = Desk::with(&[("shop", &[&forge])]).await;
     desk.report("shop", 1..=5).await;
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     assert_eq!(desk.problem("shop").await.as_deref(), Some("gitea: no such token"));
     let rows = desk.driver.store.outbox(None).await.unwrap();
     let parked = rows.iter().all(|row| row.due.is_none() && row.attempts == 0 && row.problem == "no such token");
     assert!(rows.len() == 5 && parked, "{rows:?}");
     let asked = forge.asked();
     desk.driver.writers.retry(&"shop".into());
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     assert_eq!(forge.asked(), asked + 1, "one is enough to learn that nothing has changed");
     forge.becomes(Mood::Takes);
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     assert_eq!(forge.asked(), asked + 1, "nothing is tried without a reason");
     desk.driver.writers.retry(&"shop".into());
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     assert_eq!(forge.written(), once(1..=5));
     assert_eq!((desk.problem("shop").await, desk.outbox().await), (None, Vec::new()));
 }
@@ -287,11 +287,11 @@ async fn what_is_refused_again_and_again_is_tried_ever_less_however_often_somebo
     let forge = Pen::new("notes", Mood::Refuses);
     let desk = Desk::with(&[("shop", &[&forge])]).await;
     desk.report("shop", 1..=1).await;
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     let asked = forge.asked();
     for _second in 0..120 {
         desk.driver.writers.retry(&"shop".into());
-        desk.reporter.settle().await.unwrap();
+        desk.reporter.drain().await.unwrap();
         desk.clock.advance_to(desk.driver.clock.now() + Duration::from_secs(1));
     }
     let tried = forge.asked() - asked;
@@ -300,7 +300,7 @@ async fn what_is_refused_again_and_again_is_tried_ever_less_however_often_somebo
     let lane = &desk.reporter.lanes()[0];
     while let Some(next) = lane.next_work().await.unwrap() {
         desk.clock.advance_to(next);
-        desk.reporter.settle().await.unwrap();
+        desk.reporter.drain().await.unwrap();
     }
     assert_eq!(forge.written(), once(1..=1), "what was asked for is not forgotten");
 }
@@ -310,7 +310,7 @@ async fn what_was_refused_is_tried_again_by_the_next_daemon() {
     let (forge, disk) = (Pen::new("gitea", Mood::Refuses), MemoryDisk::default());
     let desk = Desk::on(&disk, &[("shop", &[&forge])]).await;
     desk.report("shop", 1..=3).await;
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     forge.becomes(Mood::Takes);
     let (next, stop) = (Desk::on(&disk, &[("shop", &[&forge])]).await, CancellationToken::new());
     let tasks = next.work(&stop);
@@ -327,10 +327,10 @@ async fn news_that_is_taken_brings_what_was_refused_with_it() {
     let forge = Pen::new("gitea", Mood::Refuses);
     let desk = Desk::with(&[("shop", &[&forge])]).await;
     desk.report("shop", 1..=3).await;
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     forge.becomes(Mood::Takes);
     desk.report("shop", [4]).await;
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     assert_eq!(forge.written(), once(1..=4));
 }
 
@@ -339,11 +339,11 @@ async fn a_commit_that_is_gone_is_given_up_and_others_are_written() {
     let forge = Pen::new("gitea", Mood::LostItsCommits);
     let desk = Desk::with(&[("shop", &[&forge])]).await;
     desk.report("shop", [1]).await;
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     assert_eq!(desk.outbox().await, [""; 0]);
     assert_eq!(desk.problem("shop").await.as_deref(), Some("gitea: no such commit"));
     forge.becomes(Mood::Takes);
     desk.report("shop", [2]).await;
-    desk.reporter.settle().await.unwrap();
+    desk.reporter.drain().await.unwrap();
     assert_eq!((forge.written(), desk.problem("shop").await), (once([2]), None));
 }

@@ -27,7 +27,7 @@ mod object;
 mod start;
 
 pub use again::decide_again;
-pub(in crate::engine) use kept::settle;
+pub(in crate::engine) use kept::update_kept;
 pub(super) use kept::{hand_on, kept_by};
 use object::{place, put_object};
 pub(super) use start::deployment_run;
@@ -37,7 +37,7 @@ pub(in crate::engine) use start::{retried_as, start_deployment, start_version};
 const LEFT: &str = "another life of the store has left what serves";
 
 /// What is remembered of something that is to be changed.
-pub(in crate::engine) struct Recorded {
+pub(in crate::engine) struct LastChange {
     /// The service that it belongs to.
     pub(in crate::engine) service: ServiceName,
     /// When the newest revision was planned that has changed it.
@@ -54,14 +54,14 @@ pub(in crate::engine) fn recorded(
     records: &Records,
     service: &ServiceKey,
     change: &Change,
-) -> Result<Option<Recorded>, Undecided> {
+) -> Result<Option<LastChange>, Undecided> {
     Ok(match change.key.kind {
-        Kind::DeploymentConfig => records.configs.get(&service.config(&change.key.name))?.map(|config| Recorded {
+        Kind::DeploymentConfig => records.configs.get(&service.config(&change.key.name))?.map(|config| LastChange {
             service: config.service.clone(),
             planned_at: config.planned_at,
             by: config.declared_on.short().to_owned(),
         }),
-        _ => records.objects.get(&place(service, change))?.map(|state| Recorded {
+        _ => records.objects.get(&place(service, change))?.map(|state| LastChange {
             service: state.object.service.clone(),
             planned_at: state.planned_at,
             by: "a newer revision".to_owned(),
@@ -333,7 +333,7 @@ pub(in crate::engine) fn attempt_ended(
         }
     }
     if had_it && outcome.passes() {
-        beside::settle(state);
+        beside::complete(state);
     }
     let is_left = is_left_half_way(records, key)?;
     if is_left && let Some(state) = records.configs.get_mut(key)? {

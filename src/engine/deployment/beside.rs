@@ -47,7 +47,7 @@ pub(in crate::engine) fn promote(state: &mut ConfigState) {
 }
 
 /// What a deployment wanted that has completed becomes what is wanted from now on.
-pub(super) fn settle(state: &mut ConfigState) {
+pub(super) fn complete(state: &mut ConfigState) {
     aim(state, false);
 }
 

@@ -280,7 +280,7 @@ fn until(run: &DeploymentRun, percent: u32) -> Result<Asked, Failure> {
 }
 
 /// Whether just what is wanted is there, and nothing of anything else is still ending.
-pub fn is_settled(wanted: &Wanted, observed: &Observed) -> bool {
+pub fn has_converged(wanted: &Wanted, observed: &Observed) -> bool {
     let goal: BTreeMap<u32, u32> = wanted.counts();
     let is_so = |version: u32| {
         let Count { living, available, leaving, .. } = observed.of(version);

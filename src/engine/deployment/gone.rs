@@ -39,7 +39,7 @@ fn have_gone(state: &mut ConfigState, versions: &BTreeSet<u32>, now: Timestamp) 
     let is_over = |beside: &Beside| matches!(beside.standing, Standing::Spare(until) if until <= now);
     let over = state.beside.take_if(|beside| is_over(beside) && versions.contains(&beside.version.number));
     if over.is_some() && state.wanted.owner.is_none() {
-        beside::settle(state);
+        beside::complete(state);
     }
     state.wanted.silenced.retain(|version| !versions.contains(version));
 }

@@ -21,10 +21,10 @@ use crate::model::wanted::{Progress, Wanted};
 
 mod controllers;
 mod deployer;
-mod told;
+mod messages;
 mod wait;
 
-use told::{failed_message, hook_name, serves_on_message};
+use messages::{failed_message, hook_name, serves_on_message};
 
 /// A step under way: the run as it becomes, and what it asks for.
 struct Step {

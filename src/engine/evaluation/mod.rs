@@ -2,7 +2,7 @@
 //! the same sequence was before.
 
 mod judge;
-mod told;
+mod rendering;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -89,8 +89,8 @@ pub(in crate::engine) fn of_run(
     let event = Event::Evaluated {
         task,
         outcome: Outcome { status: Status::Succeeded, result: evaluation.result },
-        message: told::line(&evaluation),
-        evaluation: told::data(&evaluation, (from, at), &earlier),
+        message: rendering::line(&evaluation),
+        evaluation: rendering::data(&evaluation, (from, at), &earlier),
     };
     transition.tell(by.clone(), event);
     Ok(())

@@ -120,7 +120,7 @@ fn is_merged(proposal: &Proposal, project: &Project) -> bool {
 /// A new head says what `project` declares: what was proposed is over where that is no longer what was bad. Says what that
 /// is, so that it is not deployed again: what Git was rolled back from, and what had failed. What a person only proposed to leave,
 /// and somebody has changed instead, may come again.
-pub(in crate::engine) fn settle(
+pub(in crate::engine) fn close(
     state: &mut RepositoryState,
     project: &Project,
     commit: &CommitId,

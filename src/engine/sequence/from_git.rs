@@ -168,7 +168,11 @@ fn delivers_on(event: &GitEvent, project: &Project, stage: &StageName) -> bool {
 ///
 /// # Errors
 /// If something must be read first.
-pub fn settle(transition: &mut Transition<'_>, repository: &RepositoryName, event: &GitEvent) -> Result<(), Undecided> {
+pub fn remember(
+    transition: &mut Transition<'_>,
+    repository: &RepositoryName,
+    event: &GitEvent,
+) -> Result<(), Undecided> {
     let Some(mut state) = transition.records.repositories.get(repository)?.cloned() else { return Ok(()) };
     state.happened.retain(|other| other != event);
     let spellings = tags::spellings(transition, repository, event)?;

@@ -55,7 +55,7 @@ pub struct Received {
 
 /// What a run has from the event that starts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Incoming {
     /// What all that follows has in common.
     pub context: String,
     /// The event's id.
@@ -68,7 +68,7 @@ pub struct Told {
     pub once: String,
 }
 
-impl Told {
+impl Incoming {
     /// What an event gives to what it starts.
     pub fn of(event: &CloudEvent) -> Self {
         let data = left(&event.data);
@@ -201,7 +201,7 @@ fn of_task(
     if let Some(reason) = has_no_effect(&run, index, (task, triggered, phase), event) {
         return Ok(Received { context, ignored: reason, ..Received::default() });
     }
-    Told::of(event).remember(transition, &run.repository);
+    Incoming::of(event).remember(transition, &run.repository);
     transition.tell(run.id.clone(), fact(event, index, phase));
     Ok(received)
 }
@@ -297,26 +297,26 @@ fn start(
     if found.is_empty() {
         return Ok(ignored(event, &format!("no sequence of `{}` is triggered on it", plan.project)));
     }
-    let told = Told::of(event);
-    let mut received = Received { context: told.context.clone(), ..Received::default() };
+    let incoming = Incoming::of(event);
+    let mut received = Received { context: incoming.context.clone(), ..Received::default() };
     let mut drafts = Vec::new();
     for (stage, sequence) in found {
         match draft(transition.records, &plan, event, (&stage, &sequence))? {
             Some(draft) => drafts.push(draft),
-            None if was_told(transition.records, repository, &once_to(&told.once, &stage))? => {}
+            None if was_told(transition.records, repository, &once_to(&incoming.once, &stage))? => {}
             None => received.delivers.push(stage),
         }
     }
-    if drafts.is_empty() || was_told(transition.records, repository, &told.once)? {
+    if drafts.is_empty() || was_told(transition.records, repository, &incoming.once)? {
         let is_new = !received.delivers.is_empty();
         received.ignored = if is_new { String::new() } else { told_before(event) };
         return Ok(received);
     }
-    told.remember(transition, repository);
+    incoming.remember(transition, repository);
     for draft in drafts {
         // What delivers a service that is declared nowhere yet is the delivery to that stage that the event asks for.
         if plan.stage(&draft.service.stage).is_some_and(|stage| delivers(stage, &draft.procedure.sequence)) {
-            told.clone().to(&draft.service.stage).remember(transition, repository);
+            incoming.clone().to(&draft.service.stage).remember(transition, repository);
         }
         let run = queue::queued(transition.records, transition.now, draft)?;
         received.runs.push(run.id.clone());
@@ -375,16 +375,16 @@ fn draft(
     if is_declared && delivers(planned, sequence) {
         return Ok(None);
     }
-    let told = Told::of(event);
+    let incoming = Incoming::of(event);
     let procedure = plan.procedures.procedure(stage, sequence, &service);
     let revision = (plan.repository.clone(), plan.commit.clone());
     Ok(Some(SequenceRun {
         plan: Some(plan.id.clone()),
         cause: format!("{} by {}", event.short_kind(), event.source),
-        context: Some(told.context),
-        triggered_by: Some(told.id),
-        trigger: Some(told.trigger),
-        data: told.data,
+        context: Some(incoming.context),
+        triggered_by: Some(incoming.id),
+        trigger: Some(incoming.trigger),
+        data: incoming.data,
         is_foreign: !is_declared,
         ..SequenceRun::draft(key, planned.destination.clone(), revision, content::stored(procedure))
     }))

@@ -12,7 +12,7 @@ use crate::model::state::RepositoryState;
 ///
 /// # Errors
 /// If something must be read first.
-pub(super) fn settle(
+pub(super) fn carry_over(
     transition: &mut Transition<'_>,
     state: &RepositoryState,
     project: &Project,

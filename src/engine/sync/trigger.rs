@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::engine::by_hand::{self, is_down};
 use crate::engine::holds;
 use crate::engine::records::{Needs, Records, Undecided};
-use crate::engine::sequence::incoming::Told;
+use crate::engine::sequence::incoming::Incoming;
 use crate::engine::sequence::queue;
 use crate::engine::sync::{Head, Planning, Watched, already_there, judge};
 use crate::engine::transition::Transition;
@@ -31,7 +31,7 @@ pub struct Trigger<'a> {
     /// Who wants it.
     pub by: &'a str,
     /// The event that says so, if one does.
-    pub told: Option<&'a Told>,
+    pub incoming: Option<&'a Incoming>,
 }
 
 /// Starts the delivery sequence of a stage with what the applied revision declares; hands back the runs.
@@ -71,8 +71,8 @@ pub fn trigger(
     if let (true, Some(service)) = (runs.is_empty(), asked.service) {
         return Err(under_way(transition.records, &project, asked.stage, service)?.into());
     }
-    if let Some(told) = asked.told {
-        told.remember(transition, &watched.name);
+    if let Some(incoming) = asked.incoming {
+        incoming.remember(transition, &watched.name);
     }
     transition.write(Write::Plan(Box::new(plan)));
     Ok(runs)
@@ -111,7 +111,7 @@ fn trigger_one(
     holds::refuse(transition.records, &run.service)?;
     let id = run.id.clone();
     let mut run = SequenceRun { by: Some(asked.by.to_owned()), forced, ..run };
-    if let Some(Told { context, id, trigger, data, .. }) = asked.told {
+    if let Some(Incoming { context, id, trigger, data, .. }) = asked.incoming {
         run.context = Some(context.clone());
         run.triggered_by = Some(id.clone());
         run.trigger = Some(trigger.clone());

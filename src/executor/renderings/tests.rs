@@ -45,7 +45,7 @@ fn judged(again: u32) -> Write {
 async fn commit(renderings: &Renderings, store: &MemoryStore, writes: Vec<Write>) -> bool {
     let transaction = Transaction::of(writes);
     let foretold = renderings.foretell(store, &transaction).await;
-    let early = renderings.told(store, &"repo".into(), &"1111111".into()).await.unwrap();
+    let early = renderings.report(store, &"repo".into(), &"1111111".into()).await.unwrap();
     assert!(early.is_none() || foretold.is_none(), "it is said before it is so: {early:?}");
     store.commit(transaction).await.unwrap();
     foretold.is_some()
@@ -57,8 +57,8 @@ async fn asked(renderings: &Renderings, store: &MemoryStore) -> Vec<String> {
     let known = renderings.of(&(repository, commit)).lock().await.known();
     let (repository, commit) = ("repo".into(), "1111111".into());
     let facts = store.revision_facts(&repository, &commit, known).await.unwrap().unwrap();
-    let kept = renderings.told(store, &repository, &commit).await.unwrap();
-    let read = Renderings::default().told(store, &repository, &commit).await.unwrap();
+    let kept = renderings.report(store, &repository, &commit).await.unwrap();
+    let read = Renderings::default().report(store, &repository, &commit).await.unwrap();
     assert_eq!(format!("{kept:?}"), format!("{read:?}"));
     facts.services.iter().map(|facts| facts.service.to_string()).collect()
 }
@@ -106,7 +106,7 @@ async fn of_what_is_not_there_and_what_does_not_come_nothing_is_kept() {
     assert_eq!(renderings.all().foretold.len(), 1);
     renderings.take_back(&foretold);
     assert!(renderings.all().foretold.is_empty());
-    let told = renderings.told(&store, &"repo".into(), &"1111111".into()).await.unwrap();
+    let told = renderings.report(&store, &"repo".into(), &"1111111".into()).await.unwrap();
     assert!(told.is_none() && renderings.all().kept.is_empty());
 }
 

@@ -17,7 +17,7 @@ use crate::forge::StatusWriter;
 use crate::forge::answer::Words;
 use crate::forge::ask::{Ask, asking};
 use crate::forge::budget::Budget;
-use crate::forge::deployment::{DeploymentApi, Heard, REFUSED, Told};
+use crate::forge::deployment::{DeploymentApi, DeploymentReport, Heard, REFUSED};
 use crate::forge::hosted::{HostSettings, Hosted, description, link};
 use crate::model::commit_status::{CommitStatus, StatusState};
 
@@ -75,11 +75,11 @@ impl GithubDeployments {
     }
 
     /// The one that was made for this.
-    async fn find(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Option<Known>> {
-        let (sha, environment) = (told.status.commit.as_str(), told.deployment.stage.as_str());
+    async fn find(&self, ask: Ask<'_>, report: DeploymentReport<'_>) -> Result<Option<Known>> {
+        let (sha, environment) = (report.status.commit.as_str(), report.deployment.stage.as_str());
         let url = asking(self.url(&[]), &[("sha", sha), ("environment", environment), ("per_page", PAGE_SIZE)]);
         let there: Vec<Known> = ask.get(url).await?.unwrap_or_default();
-        Ok(there.into_iter().find(|known| known.payload == payload(told)))
+        Ok(there.into_iter().find(|known| known.payload == payload(report)))
     }
 
     /// Whether something was said of one already. It need not be the last that was: GitHub itself says that another one has
@@ -100,14 +100,14 @@ impl DeploymentApi for GithubDeployments {
         words(&self.settings, "a fine-grained one, or an App, needs `Deployments: read and write` for the repository")
     }
 
-    async fn tell(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Heard> {
-        let status = rendered(told.status, self.settings.public_url.as_deref());
-        let id = match self.find(ask, told).await? {
+    async fn tell(&self, ask: Ask<'_>, report: DeploymentReport<'_>) -> Result<Heard> {
+        let status = rendered(report.status, self.settings.public_url.as_deref());
+        let id = match self.find(ask, report).await? {
             Some(known) if self.was_told(ask, known.id, &status).await? => return Ok(Heard::Taken),
             Some(known) => known.id,
             None => {
                 self.spend(ask)?;
-                match ask.offer(Method::POST, self.url(&[]), &made(told), REFUSED).await? {
+                match ask.offer(Method::POST, self.url(&[]), &made(report), REFUSED).await? {
                     Ok(made) => ask.read::<Known>(&made)?.id,
                     Err(answer) if answer.says("no ref found") => return Ok(Heard::Gone),
                     Err(answer) => return Ok(Heard::refused(&answer, ask.words.rights)),
@@ -124,16 +124,16 @@ impl DeploymentApi for GithubDeployments {
 }
 
 /// A deployment as GitHub takes it. Nothing is merged and no status is waited for: what is deployed is decided.
-fn made(told: Told<'_>) -> Value {
+fn made(report: DeploymentReport<'_>) -> Value {
     json!({
-        "ref": told.status.commit, "environment": told.deployment.stage, "auto_merge": false, "required_contexts": [],
-        "description": "deployed by launchway", "payload": payload(told),
+        "ref": report.status.commit, "environment": report.deployment.stage, "auto_merge": false, "required_contexts": [],
+        "description": "deployed by launchway", "payload": payload(report),
     })
 }
 
 /// By what it is known again.
-fn payload(told: Told<'_>) -> Value {
-    json!({"launchway": told.status.context})
+fn payload(report: DeploymentReport<'_>) -> Value {
+    json!({"launchway": report.status.context})
 }
 
 /// What became of it in GitHub's words.
@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn the_bodies_are_githubs() {
         let status = status("production#2", StatusState::Success);
-        let told = Told { status: &status, deployment: &Deployment::of(&status) };
+        let report = DeploymentReport { status: &status, deployment: &Deployment::of(&status) };
         let expected = r#"{"ref":"1111111111111111111111111111111111111111","environment":"production","auto_merge":false,"required_contexts":[],"description":"deployed by launchway","payload":{"launchway":"production#2"}}"#;
-        assert_eq!(made(told).to_string(), expected);
+        assert_eq!(made(report).to_string(), expected);
         let sent = serde_json::to_string(&rendered(&status, Some("https://deploy.example"))).unwrap();
         let expected = r#"{"state":"success","description":"web: version 2 serves","log_url":"https://deploy.example/revisions/shop/1111"}"#;
         assert_eq!(sent, expected);

@@ -15,7 +15,7 @@ use crate::forge::StatusWriter;
 use crate::forge::answer::Words;
 use crate::forge::api::Answer;
 use crate::forge::ask::{Ask, asking};
-use crate::forge::deployment::{DeploymentApi, Heard, Told};
+use crate::forge::deployment::{DeploymentApi, DeploymentReport, Heard};
 use crate::forge::hosted::{HostSettings, Hosted};
 use crate::model::commit_status::StatusState;
 use crate::model::host::is_loopback;
@@ -79,12 +79,12 @@ impl GitlabDeployments {
 
     /// The one that is meant. GitLab keeps nothing with a deployment by which it could be known again: those of a commit in an
     /// environment that no job has made are counted.
-    async fn find(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Option<Known>> {
-        let is_own = |known: &Known| known.deployable.is_null() && known.sha == told.status.commit.as_str();
+    async fn find(&self, ask: Ask<'_>, report: DeploymentReport<'_>) -> Result<Option<Known>> {
+        let is_own = |known: &Known| known.deployable.is_null() && known.sha == report.status.commit.as_str();
         let (mut own, mut at, mut read) = (Vec::new(), 0, 0);
         for _page in 0..PAGES {
             let (page, size) = ((at + 1).to_string(), PAGE_SIZE.to_string());
-            let environment = told.deployment.stage.as_str();
+            let environment = report.deployment.stage.as_str();
             let query = [
                 ("environment", environment),
                 ("order_by", "id"),
@@ -97,14 +97,14 @@ impl GitlabDeployments {
             let here = found.len();
             read += here;
             own.extend(found.into_iter().filter(is_own));
-            let is_found = u32::try_from(own.len()).is_ok_and(|own| own >= told.deployment.number);
+            let is_found = u32::try_from(own.len()).is_ok_and(|own| own >= report.deployment.number);
             match more.next(at, here, read, PAGE_SIZE) {
                 Some(next) if !is_found => at = next,
                 _ => break,
             }
         }
         own.sort_by_key(|known| known.id);
-        let before = usize::try_from(told.deployment.number).unwrap_or(usize::MAX).saturating_sub(1);
+        let before = usize::try_from(report.deployment.number).unwrap_or(usize::MAX).saturating_sub(1);
         // Where one before it never got there, the one that goes on is meant: those before it have ended.
         let last = if own.len() <= before { own.pop().filter(|last| last.status == "running") } else { None };
         Ok(last.or_else(|| own.into_iter().nth(before)))
@@ -121,21 +121,21 @@ impl GitlabDeployments {
     }
 
     /// Makes one, unless GitLab does not have the commit, of which it would make the environment all the same.
-    async fn make(&self, ask: Ask<'_>, told: Told<'_>, state: &str) -> Result<Heard> {
-        let commit = told.status.commit.as_str();
+    async fn make(&self, ask: Ask<'_>, report: DeploymentReport<'_>, state: &str) -> Result<Heard> {
+        let commit = report.status.commit.as_str();
         let there: Option<Value> = ask.get(self.url(&["repository", "commits", commit])).await?;
         if there.is_none() {
             return Ok(Heard::Gone);
         }
         let branch = self.branch(ask).await?;
-        let made = ask.offer(Method::POST, self.url(&["deployments"]), &made(told, &branch, state), REFUSED).await?;
+        let made = ask.offer(Method::POST, self.url(&["deployments"]), &made(report, &branch, state), REFUSED).await?;
         Ok(heard(made.map(drop), ask))
     }
 
     /// Has the environment lead to where it answers. A link that somebody else has given it stays, and no deployment depends on it.
-    async fn link(&self, ask: Ask<'_>, told: Told<'_>) -> Result<()> {
-        let Some(address) = told.status.address.as_deref() else { return Ok(()) };
-        let name = told.deployment.stage.as_str();
+    async fn link(&self, ask: Ask<'_>, report: DeploymentReport<'_>) -> Result<()> {
+        let Some(address) = report.status.address.as_deref() else { return Ok(()) };
+        let name = report.deployment.stage.as_str();
         let there: Option<Vec<Environment>> = ask.get(asking(self.url(&["environments"]), &[("name", name)])).await?;
         let Some(there) = there.into_iter().flatten().next() else { return Ok(()) };
         let known = there.external_url.as_deref().unwrap_or_default();
@@ -159,19 +159,19 @@ impl DeploymentApi for GitlabDeployments {
         Words { rights, ..WORDS }
     }
 
-    async fn tell(&self, ask: Ask<'_>, told: Told<'_>) -> Result<Heard> {
-        let state = state(told.status.state);
-        let heard = match self.find(ask, told).await? {
+    async fn tell(&self, ask: Ask<'_>, report: DeploymentReport<'_>) -> Result<Heard> {
+        let state = state(report.status.state);
+        let heard = match self.find(ask, report).await? {
             Some(known) if known.status == state => Heard::Taken,
             Some(known) => {
                 let url = self.url(&["deployments", &known.id.to_string()]);
-                let told = ask.offer(Method::PUT, url, &json!({"status": state}), REFUSED).await?;
-                heard(told.map(drop), ask)
+                let answer = ask.offer(Method::PUT, url, &json!({"status": state}), REFUSED).await?;
+                heard(answer.map(drop), ask)
             }
-            None => self.make(ask, told, state).await?,
+            None => self.make(ask, report, state).await?,
         };
         if matches!(heard, Heard::Taken) {
-            self.link(ask, told).await?;
+            self.link(ask, report).await?;
         }
         Ok(heard)
     }
@@ -188,9 +188,9 @@ fn is_own(link: &str) -> bool {
 }
 
 /// A deployment as GitLab takes it.
-fn made(told: Told<'_>, branch: &str, state: &str) -> Value {
+fn made(report: DeploymentReport<'_>, branch: &str, state: &str) -> Value {
     json!({
-        "environment": told.deployment.stage, "sha": told.status.commit, "ref": branch, "tag": false, "status": state,
+        "environment": report.deployment.stage, "sha": report.status.commit, "ref": branch, "tag": false, "status": state,
     })
 }
 
@@ -216,9 +216,9 @@ mod tests {
             attempt: 2,
             ..CommitStatus::new("1111".into(), "production#2", StatusState::Running, "web version 2 is Running")
         };
-        let told = Told { status: &status, deployment: &Deployment::of(&status) };
+        let report = DeploymentReport { status: &status, deployment: &Deployment::of(&status) };
         let expected = r#"{"environment":"production","sha":"1111","ref":"main","tag":false,"status":"running"}"#;
-        assert_eq!(made(told, "main", state(status.state)).to_string(), expected);
+        assert_eq!(made(report, "main", state(status.state)).to_string(), expected);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::condition::ConditionView;
 use super::deployment::DetailsView;
-use crate::engine::deployment::deployer::is_settled;
+use crate::engine::deployment::deployer::has_converged;
 use crate::engine::deployment::observed::Observed;
 use crate::model::run::{Controlled, DeploymentRun};
 use crate::model::state::{ConfigState, Version};
@@ -143,7 +143,7 @@ impl ControllerPods {
 /// Whether just what a deployment asks for is there.
 pub(super) fn is_there(run: &DeploymentRun, state: &ConfigState, observed: &Observed) -> bool {
     let is_its = state.wanted.owner.as_ref() == Some(&run.id) && state.wanted.generation == run.generation;
-    is_its && is_settled(&state.wanted, observed)
+    is_its && has_converged(&state.wanted, observed)
 }
 
 impl DeployerView {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time;
-use crate::executor::renderings::Told;
+use crate::executor::renderings::RevisionReport;
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::CommitId;
 use crate::model::state::{RevisionResult, RevisionState};
@@ -78,7 +78,7 @@ pub struct StatusView {
 
 impl RevisionView {
     /// A revision with what is written on it.
-    pub fn new(state: &RevisionState, told: &Told) -> Self {
+    pub fn new(state: &RevisionState, report: &RevisionReport) -> Self {
         let carriers = state.plan().map(|plan| plan.carriers(&plan.stages)).unwrap_or_default();
         let (result, plan, problems) = match &state.result {
             RevisionResult::Planned(plan) => ("planned", Some(plan.id.to_string()), Vec::new()),
@@ -95,9 +95,9 @@ impl RevisionView {
             carriers: carriers.into_iter().map(ToString::to_string).collect(),
             problems,
             warnings: state.warnings.clone(),
-            statuses: told.statuses.iter().map(|status| StatusView::new(status, &state.commit)).collect(),
-            goes_on: told.goes_on,
-            waits: told.waits.iter().map(WaitView::from).collect(),
+            statuses: report.statuses.iter().map(|status| StatusView::new(status, &state.commit)).collect(),
+            goes_on: report.goes_on,
+            waits: report.waits.iter().map(WaitView::from).collect(),
         }
     }
 }

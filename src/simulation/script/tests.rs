@@ -12,9 +12,9 @@ fn a_line_is_a_command_with_its_place_and_without_its_comment() {
     assert_eq!((line.number, line.column), (3, 3));
     assert_eq!(line.text, "do test result=warning test.load=12 by=k6 message=\"too slow\"");
     let data = json!({"result": "warning", "test": {"load": 12}, "message": "too slow"});
-    let told = Told { by: "k6".into(), data };
+    let answer = ExecutorAnswer { by: "k6".into(), data };
     let task = TaskName { place: None, task: "test".into() };
-    assert_eq!(line.command, Command::Task { task, phases: &[Phase::Started, Phase::Finished], told });
+    assert_eq!(line.command, Command::Task { task, phases: &[Phase::Started, Phase::Finished], answer });
 }
 
 #[test]
@@ -40,8 +40,8 @@ pass 1h30m
 ";
     let verbs: Vec<String> =
         read(script).iter().filter_map(|line| Some(line.text.split(' ').next()?.to_owned())).collect();
-    let told: Vec<&str> = COMMANDS.iter().filter_map(|(usage, _)| usage.split(' ').next()).collect();
-    assert_eq!(verbs, told);
+    let answer: Vec<&str> = COMMANDS.iter().filter_map(|(usage, _)| usage.split(' ').next()).collect();
+    assert_eq!(verbs, answer);
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn what_is_wrong_is_said_with_its_place_and_what_to_do() {
         ("do test message=\"half", "1:17: error: a quote is not closed"),
     ] {
         let problems = Script::read("story.txt", line).map(|_| ()).unwrap_err();
-        let told = problems[0].to_string();
-        assert!(told.starts_with(&format!("story.txt:{expected}")), "{line}: {told}");
+        let answer = problems[0].to_string();
+        assert!(answer.starts_with(&format!("story.txt:{expected}")), "{line}: {answer}");
     }
 }
 

@@ -16,7 +16,7 @@ use super::{Deadline, Protocol, Service};
 use crate::error::{Context as _, Failure, Result};
 use crate::model::host::is_loopback;
 use crate::secret::Secret;
-use crate::source::url::Address;
+use crate::source::url::UrlParts;
 use crate::source::{Remote, RemoteUrl};
 
 /// As Git's own bound is meant: a renamed owner and a renamed repository, and some patience.
@@ -47,7 +47,7 @@ impl fmt::Debug for HttpRemote {
 
 impl HttpRemote {
     pub(super) fn new(remote: &Remote, protocol: Protocol, deadline: Deadline) -> Result<Self> {
-        let Address::Http { url, user } = remote.url.address() else {
+        let UrlParts::Http { url, user } = remote.url.parts() else {
             return Err(Failure::stalled(format!("`{}` is not an HTTP address", remote.url)));
         };
         let host = url.host_str().unwrap_or_default();

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::Remote;
-use super::url::Address;
+use super::url::UrlParts;
 use crate::error::{Failure, Result};
 
 mod http;
@@ -79,18 +79,18 @@ pub(super) struct Connection {
 impl Connection {
     /// Connects and asks for a service; the server's first words are in [`Connection::stream`].
     pub(super) fn open(remote: &Remote, service: Service, protocol: Protocol, deadline: Deadline) -> Result<Self> {
-        let (http, stream) = match remote.url.address() {
-            Address::Http { .. } => {
+        let (http, stream) = match remote.url.parts() {
+            UrlParts::Http { .. } => {
                 let mut http = http::HttpRemote::new(remote, protocol, deadline)?;
                 let stream = http.advertisement(service)?;
                 (Some(http), stream)
             }
-            Address::Ssh { .. } => (None, ssh::open(remote, service, protocol, deadline)?),
-            Address::Git { .. } => (None, tcp::open(remote, service, protocol, deadline)?),
-            Address::Local(path) if service == Service::ReceivePack => {
+            UrlParts::Ssh { .. } => (None, ssh::open(remote, service, protocol, deadline)?),
+            UrlParts::Git { .. } => (None, tcp::open(remote, service, protocol, deadline)?),
+            UrlParts::Local(path) if service == Service::ReceivePack => {
                 (None, receive_pack::open(path, format!("`{}`", remote.url), deadline)?)
             }
-            Address::Local(path) => {
+            UrlParts::Local(path) => {
                 return Err(Failure::stalled(format!("`{}` is not reached over a network", path.display())));
             }
         };

@@ -18,7 +18,7 @@ use crate::error::{Failure, Result};
 use crate::source::Remote;
 use crate::source::git::failed;
 use crate::source::ls_refs::{MAX_LIST_BYTES, too_many};
-use crate::source::url::Address;
+use crate::source::url::UrlParts;
 
 /// The scheme that libgit2 knows us by.
 pub(in crate::source) const SCHEME: &str = "launchway";
@@ -139,7 +139,7 @@ pub(in crate::source) fn create(remote: &git2::Remote<'_>) -> std::result::Resul
     let number = remote.url()?.strip_prefix(SCHEME).and_then(|rest| rest.strip_prefix("://"));
     let session = number.and_then(|number| number.parse().ok()).and_then(|number| sessions().get(&number).cloned());
     let session = session.ok_or_else(|| git2::Error::from_str("this address is not one of ours"))?;
-    let stateless = matches!(session.remote.url.address(), Address::Http { .. });
+    let stateless = matches!(session.remote.url.parts(), UrlParts::Http { .. });
     Transport::smart(remote, stateless, Dialer { session, http: Arc::default() })
 }
 
@@ -175,7 +175,7 @@ impl Dialer {
     fn connect(&self, first: bool) -> Result<Box<dyn SmartSubtransportStream>> {
         let Session { remote, deadline, .. } = &*self.session;
         let session = Arc::clone(&self.session);
-        if !matches!(remote.url.address(), Address::Http { .. }) {
+        if !matches!(remote.url.parts(), UrlParts::Http { .. }) {
             let stream = super::Connection::open(remote, Service::UploadPack, Protocol::V0, *deadline)?.stream;
             return Ok(Box::new(Conversation::new(session, stream)));
         }

@@ -8,7 +8,7 @@ use super::{Deadline, Protocol, Service};
 use crate::error::{Class, Failure, Result};
 use crate::source::Remote;
 use crate::source::credentials::SECRET_VARIABLES;
-use crate::source::url::Address;
+use crate::source::url::UrlParts;
 
 /// The code with which the program itself fails; any other is that of what ran on the other side.
 const OWN_FAILURE: i32 = 255;
@@ -35,7 +35,7 @@ pub(super) fn open(remote: &Remote, service: Service, protocol: Protocol, deadli
 
 /// The program's arguments. Host keys must be known before; nothing is asked of a person.
 fn arguments(remote: &Remote, service: Service, protocol: Protocol) -> Result<Vec<String>> {
-    let Address::Ssh { user, host, port, path } = remote.url.address() else {
+    let UrlParts::Ssh { user, host, port, path } = remote.url.parts() else {
         return Err(Failure::stalled(format!("`{}` is not an SSH address", remote.url)));
     };
     let mut options = vec![

@@ -7,10 +7,10 @@ use super::{Deadline, Protocol, Service};
 use crate::error::{Context as _, Failure, Result};
 use crate::source::Remote;
 use crate::source::pkt_line;
-use crate::source::url::Address;
+use crate::source::url::UrlParts;
 
 pub(super) fn open(remote: &Remote, service: Service, protocol: Protocol, deadline: Deadline) -> Result<Stream> {
-    let Address::Git { host, port, path } = remote.url.address() else {
+    let UrlParts::Git { host, port, path } = remote.url.parts() else {
         return Err(Failure::stalled(format!("`{}` is not a git:// address", remote.url)));
     };
     let target = (host.clone(), *port);

@@ -96,9 +96,8 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             roll_out(driver, verb, &key(dc)?, rest).await
         }
         ["trigger", stage, service, force @ ..] => {
-            let (stage, service) = (StageName::new(*stage), ServiceName::new(*service));
-            let asked =
-                Trigger { stage: &stage, service: Some(&service), force: force.first().copied(), by: WHO, told: None };
+            let (stage, service, force) = (StageName::new(*stage), ServiceName::new(*service), force.first().copied());
+            let asked = Trigger { stage: &stage, service: Some(&service), force, by: WHO, incoming: None };
             sync::trigger(driver, &hosted(daemon, repository), asked).await.map(drop)
         }
         ["executor", name, says, stage, service, rest @ ..] => {

@@ -314,7 +314,7 @@ impl Play<'_> {
         let (stage, service) = service.split_once('/').ok_or_else(|| Failure::stalled("say <stage>/<service>"))?;
         let force = Some(reason).filter(|reason| !reason.is_empty());
         let (stage, service) = (StageName::new(stage), ServiceName::new(service));
-        let asked = Trigger { stage: &stage, service: Some(&service), force, by: WHO, told: None };
+        let asked = Trigger { stage: &stage, service: Some(&service), force, by: WHO, incoming: None };
         Ok(format!("starts {}", self.world.trigger(&self.pushed, asked).await?.len()))
     }
 

@@ -98,7 +98,7 @@ fn keep(records: &mut Records, config: &ConfigKey, kept: Kept) -> Result<(), Und
 ///
 /// # Errors
 /// If something must be read first.
-pub(in crate::engine) fn settle(records: &mut Records) -> Result<(), Undecided> {
+pub(in crate::engine) fn update_kept(records: &mut Records) -> Result<(), Undecided> {
     let begun: Vec<(ConfigKey, Version)> =
         records.begun().map(|(key, version)| (key.clone(), version.clone())).collect();
     for (config, version) in begun {

@@ -210,6 +210,6 @@ fn settled_is_only_just_what_is_wanted() {
         (count(1, 1, 0), count(2, 2, 0), count(0, 0, 1), false),
     ] {
         let versions = BTreeMap::from([(1, one), (2, two), (3, three)]);
-        assert_eq!(is_settled(&wanted, &Observed { versions, next_available: None }), expected);
+        assert_eq!(has_converged(&wanted, &Observed { versions, next_available: None }), expected);
     }
 }

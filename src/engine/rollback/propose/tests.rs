@@ -129,7 +129,7 @@ fn pushes_that_fail_one_after_the_other_are_one_incident_and_lead_to_what_was_go
     after_failure(&mut memory, &second);
     let mut state = RepositoryState { proposals: known(&memory), ..repository() };
     state.proposals[0].state = ProposalState::Open;
-    let bad = settle(&mut state, &says("c"), &CommitId::from("ccccccc"), NOW);
+    let bad = close(&mut state, &says("c"), &CommitId::from("ccccccc"), NOW);
     assert_eq!(bad[0].1.reason, "it failed, and ccccccc took its place");
     let mut memory = memory.with(state);
     after_failure(&mut memory, &third);
@@ -167,7 +167,7 @@ fn it_is_over_once_git_says_something_else() {
         after_failure(&mut memory, &failing(OnFailure::PullRequest));
         let mut state = RepositoryState { proposals: known(&memory), ..repository() };
         state.proposals[0].state = ProposalState::Open;
-        let bad = settle(&mut state, &says(image), &commit(), NOW);
+        let bad = close(&mut state, &says(image), &commit(), NOW);
         let quarantined: Vec<&ConfigKey> = bad.iter().map(|(config, _)| config).collect();
         assert_eq!(quarantined.is_empty(), image == "b");
         assert_eq!(state.proposals[0].state, expected, "{image}");
@@ -181,7 +181,7 @@ fn what_had_not_failed_and_was_not_rolled_back_from_may_come_again() {
         after_failure(&mut memory, &failing(OnFailure::PullRequest));
         let mut state = RepositoryState { proposals: known(&memory), ..repository() };
         state.proposals[0].cause.clear(); // a person asked, and nothing had failed
-        let bad = settle(&mut state, &says(image), &"ccccccc".into(), NOW);
+        let bad = close(&mut state, &says(image), &"ccccccc".into(), NOW);
         assert_eq!((!bad.is_empty(), state.proposals[0].is_over()), (is_quarantined, true), "{image}");
     }
 }

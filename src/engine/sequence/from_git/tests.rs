@@ -47,7 +47,7 @@ fn what_happened_is_noted_once_where_a_sequence_waits_for_it() {
     assert_eq!(noted(&mut memory, &tag("v1", "a2")), Ok(()), "it was moved");
     let state: &RepositoryState = memory.get(crate::model::ids::RepositoryName::new("repo"));
     assert_eq!(state.happened, [tag("v1", "a1"), tag("v1", "a2")]);
-    memory.commit(|transition| settle(transition, &"repo".into(), &tag("v1", "a1"))).expect("it is settled");
+    memory.commit(|transition| remember(transition, &"repo".into(), &tag("v1", "a1"))).expect("it is remembered");
     let state: &RepositoryState = memory.get(crate::model::ids::RepositoryName::new("repo"));
     assert_eq!(state.happened, [tag("v1", "a2")]);
     assert_eq!(noted(&mut memory, &tag("v1", "a1")), again(), "also once it was told");

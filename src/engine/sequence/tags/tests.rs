@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::engine::fixtures::{Memory, plan, project, repository, serving};
-use crate::engine::sequence::from_git::{note, settle};
+use crate::engine::sequence::from_git::{note, remember};
 use crate::model::state::RepositoryState;
 
 const WAITS: [&str; 4] =
@@ -52,7 +52,7 @@ fn noted(memory: &Memory) -> Vec<String> {
 fn tell(memory: &mut Memory) {
     let state: &RepositoryState = memory.get(RepositoryName::new("repo"));
     for event in state.happened.clone() {
-        memory.commit(|transition| settle(transition, &"repo".into(), &event)).expect("it is settled");
+        memory.commit(|transition| remember(transition, &"repo".into(), &event)).expect("it is remembered");
     }
 }
 

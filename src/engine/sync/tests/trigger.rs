@@ -12,7 +12,7 @@ fn triggered(
     (stage, service, force): (&str, Option<&str>, Option<&str>),
 ) -> Result<Made<Vec<RunId>>> {
     let (stage, service) = (stage.into(), service.map(Into::into));
-    let asked = Trigger { stage: &stage, service: service.as_ref(), force, by: "ann", told: None };
+    let asked = Trigger { stage: &stage, service: service.as_ref(), force, by: "ann", incoming: None };
     memory.decide(|it| trigger(it, &watched(), &head("c1", &FILES), stages.clone(), asked))
 }
 
@@ -75,7 +75,7 @@ fn whoever_was_overtaken_by_a_push_may_ask_again() {
 fn a_revision_without_a_plan_is_not_delivered() {
     let (stage, service) = ("dev".into(), "web".into());
     let broken = Head { declared: Err(Vec::new()), ..head("c1", &FILES) };
-    let asked = Trigger { stage: &stage, service: Some(&service), force: None, by: "ann", told: None };
+    let asked = Trigger { stage: &stage, service: Some(&service), force: None, by: "ann", incoming: None };
     let made = serves().decide(|it| trigger(it, &watched(), &broken, rests(), asked));
     assert_eq!(refused(made), "the last revision has no plan (`launchway status` says why)");
 }

@@ -70,7 +70,7 @@ fn start(arguments: &[OsString]) -> String {
         entered.lacking.iter().for_each(|lacking| setting.note(lacking));
         let Surroundings { folder, image, .. } = &setting.surroundings;
         let program = find_program(&setting.words, &setting.search_path, folder, image.as_deref())?;
-        settle(&setting, parent)?;
+        set_up(&setting, parent)?;
         if let Err(problem) = entered.isolation.confine(entered.hiding) {
             setting.note(&format!("not all is kept from this pod that is not its own: {problem}"));
         }
@@ -233,7 +233,7 @@ fn missing(path: &Path, root: Option<&Path>) -> String {
 
 /// Sets limits, user and the bond to whom started it. This process has one thread, so what holds for a thread holds
 /// for all of it.
-fn settle(setting: &Setting, parent: Option<Pid>) -> Result<(), String> {
+fn set_up(setting: &Setting, parent: Option<Pid>) -> Result<(), String> {
     limit(Resource::Nofile, MAX_FILES);
     limit(Resource::Nproc, MAX_PROCESSES);
     limit(Resource::Core, 0);

@@ -10,7 +10,7 @@ use crate::model::ids::{CommitId, RepositoryName, RunId};
 use crate::model::pod::{ObservedPod, Origin, Pod, PodOwner, PodPhase, PodTemplate};
 use crate::model::run::{DeploymentRun, Run, SequenceRun};
 use crate::model::state::{ConfigState, Version, spec_of};
-use crate::simulation::told::Waiting;
+use crate::simulation::outcome::Waiting;
 use crate::store::{OutboxRow, Versioned};
 use crate::testing::interleaved::checks::rest::{At, as_declared};
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};

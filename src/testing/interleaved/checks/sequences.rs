@@ -8,7 +8,7 @@ use crate::model::ids::RunId;
 use crate::model::run::{ExecutorRecord, Run, SequenceRun, TaskRecord, triggered_by};
 use crate::report::cloud_event;
 use crate::simulation::memory_store::MemoryDisk;
-use crate::simulation::told::Waiting;
+use crate::simulation::outcome::Waiting;
 use crate::store::{RunFilter, Store};
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
 use crate::testing::interleaved::events::Events;

@@ -1,4 +1,4 @@
-//! What a simulation tells.
+//! What comes of a simulation.
 
 use std::time::Duration;
 
