@@ -161,6 +161,7 @@ async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
             scaled: None,
             removed: false,
             inherited: None,
+            inherited_version: None,
             quarantined: Vec::new(),
             keeps: Vec::new(),
         };

@@ -47,7 +47,7 @@ pub(in crate::engine) fn taken(
         let name = UniqueName::Namespace(namespace.clone());
         let other = match records.names.get(&name)? {
             Some(owner) if owner.project == project.name && owner.stage.as_ref() == Some(&stage.name) => None,
-            Some(owner) => in_use(records, owner, namespace, project)?,
+            Some(owner) => in_use(records, owner, namespace, (repository, project))?,
             None => None,
         };
         let other = match (other, own.insert(namespace, here.clone())) {
@@ -112,12 +112,13 @@ fn in_use(
     records: &Records,
     owner: &NameOwner,
     namespace: &Namespace,
-    project: &Project,
+    (repository, project): (&RepositoryName, &Project),
 ) -> Result<Option<String>, Undecided> {
     let Some(stage) = &owner.stage else { return Ok(None) };
     let declared = match owner.project == project.name {
         true => project.stage(stage).is_some_and(|declared| &declared.destination.namespace == namespace),
-        false => is_declared(records, owner, namespace)?,
+        // What the repository declared by another name it declares no longer.
+        false => &owner.repository != repository && is_declared(records, owner, namespace)?,
     };
     let inhabited = Lookup::Inhabited(owner.project.clone(), stage.clone());
     Ok((declared || records.number(inhabited)? > 0).then(|| place(stage, &owner.project)))

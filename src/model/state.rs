@@ -10,6 +10,7 @@ use super::ids::{CommitId, ConfigKey, Destination, Digest, RepositoryName, RunId
 use super::object::{Kind, Object, ObjectKey};
 use super::outcome::Outcome;
 use super::plan::{Plan, PlanSummary};
+use super::run::DeploymentRun;
 use super::time::Timestamp;
 use super::wanted::{Target, Wanted};
 
@@ -76,6 +77,9 @@ pub struct ConfigState {
     /// on until a deployment of this life takes its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherited: Option<Timestamp>,
+    /// The newest version of that other life: those after it are of this one, whatever the clock says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherited_version: Option<u32>,
     /// What is not deployed again before a person lets it, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<Quarantined>,
@@ -254,6 +258,7 @@ impl ConfigState {
             removed: false,
             planned_at: None,
             inherited: None,
+            inherited_version: None,
             quarantined: Vec::new(),
             keeps: Vec::new(),
         }
@@ -288,6 +293,12 @@ impl ConfigState {
     /// Whether a declaration equal to the last one needs nothing more.
     pub fn is_settled(&self) -> bool {
         !self.removed && self.attempted.is_none() && !self.is_lacking()
+    }
+
+    /// Whether a deployment was begun in this life of the store: of a version that another one had not reached, or later.
+    pub fn is_of_this_life(&self, run: &DeploymentRun) -> bool {
+        let is_newer = self.inherited_version.is_some_and(|version| run.version > version);
+        self.inherited.is_none_or(|since| is_newer || run.created_at >= since)
     }
 
     /// Whether it has pods only while a deployment of it runs.

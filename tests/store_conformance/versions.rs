@@ -222,7 +222,8 @@ pub(crate) async fn a_copy_that_takes_its_place_begins_another_life(backend: &dy
         assert_eq!(found, Versioned { version: 2, value: unseen.clone() }, "its head is to be read anew");
         let found = restored.config(&web).await.unwrap().unwrap();
         assert!(found.version == 2 && found.value.inherited.is_some(), "what serves may be newer: {found:?}");
-        assert_eq!(ConfigState { inherited: None, ..found.value }, recorded);
+        assert_eq!(found.value.inherited_version, Some(recorded.latest_version));
+        assert_eq!(ConfigState { inherited: None, inherited_version: None, ..found.value }, recorded);
         let found = restored.objects(None, None, None).await.unwrap().whole().unwrap().remove(0);
         assert!(found.version == 2 && found.value.inherited.is_some(), "so may what leads to it: {found:?}");
         assert_eq!(ObjectState { inherited: None, ..found.value }, service);

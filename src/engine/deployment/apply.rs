@@ -211,20 +211,20 @@ pub(in crate::engine) fn want(
         return Ok(());
     }
     let run = match transition.records.runs.get(&by)? {
-        Some(Run::Deployment(run)) => Some((run.created_at, run.step)),
+        Some(Run::Deployment(run)) => Some(run),
         Some(Run::Sequence(_)) | None => None,
     };
-    let inherited = state.and_then(|state| state.inherited);
-    let is_of_this_life = |since| run.is_some_and(|(created_at, _)| created_at >= since);
-    let restores = run.is_some_and(|(_, step)| step == DeploymentStep::Restore);
+    let is_inherited = state.is_some_and(|state| state.inherited.is_some());
+    let is_of_this_life = state.zip(run).is_some_and(|(state, run)| state.is_of_this_life(run));
+    let restores = run.is_some_and(|run| run.step == DeploymentStep::Restore);
     // What has exchanged nothing in this life of the store, or was begun in another one, has nothing to go back to: what another
     // life has left serves on.
-    if restores && inherited.is_some() {
+    if restores && is_inherited {
         return give_way(transition, config, LEFT);
     }
     let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
     // A deployment of this life takes its place.
-    state.inherited = inherited.filter(|since| !is_of_this_life(*since));
+    state.inherited = state.inherited.filter(|_| !is_of_this_life);
     let spec = typed(&state.object)?;
     let (replicas, min_ready_seconds) = (state.replicas(&spec), spec.min_ready_seconds);
     let fallback = fallback.map(|version| state.wanted.fall_back_to(version));
@@ -244,10 +244,13 @@ pub(in crate::engine) fn give_way_to_what_is_left(
     generation: u64,
 ) -> Result<(), Undecided> {
     let state = transition.records.configs.get(config)?.filter(|state| state.wanted.generation == generation);
-    if state.is_none_or(|state| state.inherited.is_none()) {
+    let Some((state, owner)) = state.and_then(|state| Some((state, state.wanted.owner.as_ref()?))) else {
         return Ok(());
+    };
+    match transition.records.runs.get(owner)? {
+        Some(Run::Deployment(run)) if state.is_of_this_life(run) => Ok(()),
+        _ => give_way(transition, config, LEFT),
     }
-    give_way(transition, config, LEFT)
 }
 
 /// A deployment gives way to a rollback: what serves is wanted again, and nobody waits until it is there.

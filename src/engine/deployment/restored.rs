@@ -52,9 +52,8 @@ pub(in crate::engine) fn bring_back(
 /// stood beside it, both come back as they were; and what another life of the store began goes back to nothing that this one knows.
 fn replaced(state: &ConfigState, failed: &DeploymentRun) -> Option<Version> {
     let is_in_its_hands = state.wanted.owner.as_ref() == Some(&failed.id);
-    let is_of_this_life = state.inherited.is_none_or(|since| failed.created_at >= since);
     let is_alone = state.beside.is_none();
-    let before = state.serving.as_ref().filter(|_| is_in_its_hands && is_of_this_life && is_alone);
+    let before = state.serving.as_ref().filter(|_| is_in_its_hands && state.is_of_this_life(failed) && is_alone);
     before.filter(|before| Some(before.number) == failed.previous).cloned()
 }
 

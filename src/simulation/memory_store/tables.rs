@@ -97,7 +97,8 @@ impl Tables {
                 self.configs.remove_mut(&key);
                 continue;
             }
-            let value = ConfigState { inherited: Some(now), ..row.value.clone() };
+            let inherited_version = Some(row.value.latest_version);
+            let value = ConfigState { inherited: Some(now), inherited_version, ..row.value.clone() };
             self.configs.insert_mut(key, Arc::new(Versioned { version: row.version + 1, value }));
         }
         let rows: Vec<_> = self.objects.iter().map(|(key, row)| (key.clone(), row.clone())).collect();

@@ -114,6 +114,7 @@ impl Shop {
                         scaled: None,
                         removed: false,
                         inherited: None,
+                        inherited_version: None,
                         quarantined: Vec::new(),
                         keeps: Default::default(),
                     };

@@ -91,9 +91,11 @@ fn a_namespace_is_asked_for_again_once_nothing_is_there_and_nobody_declares_it()
 
 #[test]
 fn a_project_that_moves_is_asked_for_again_once_nothing_is_left_where_it_was() {
+    let renamed = ["project store", "shipyard dev", "declare web"];
     for (moved, reason) in [
         (declares(&SHOP, Some("live")), "cannot move to `live`"),
-        (declares(&["project store", "shipyard dev", "declare web"], None), "would be left behind by project `store`"),
+        (declares(&renamed, None), "would be left behind by project `store`"),
+        (declares(&renamed, Some("shop-dev")), "would be left behind by project `store`"),
     ] {
         let mut memory = Memory::default();
         assert_eq!(syncs(&mut memory, FIRST, declares(&SHOP, None)).0, is_planned());

@@ -272,3 +272,20 @@ fn what_another_life_has_left_serves_on_until_a_deployment_of_this_life_exchange
         assert_eq!(ask(created_at, step), expected, "{case}");
     }
 }
+
+#[test]
+fn a_version_that_another_life_had_not_reached_is_of_this_one_whatever_the_clock_says() {
+    let by = deploying(delivery("s1", "b"), 2);
+    let begun = attempted(serving(1, "a"), "b", &by, None);
+    for (reached, gives_way) in [(1, false), (2, true)] {
+        let state = ConfigState { inherited: Some(NOW), inherited_version: Some(reached), ..begun.clone() };
+        let state =
+            ConfigState { wanted: Wanted { owner: Some(web().deployment(2)), ..begun.wanted.clone() }, ..state };
+        let run = DeploymentRun { created_at: Timestamp(NOW.0 - 9), ..deployment(2, "b", &by, Phase::New) };
+        let (memory, generation) = (Memory::default().with(state).with(deployed(run)), begun.wanted.generation);
+        let given_up = memory.decide(|it| give_way_to_what_is_left(it, &web(), generation)).expect("it is decided");
+        assert_eq!(given_up.touched.configs.contains(&web()), gives_way, "version {reached} was reached");
+        let none = memory.decide(|it| give_way_to_what_is_left(it, &web(), generation + 1)).expect("it is decided");
+        assert!(none.touched.configs.is_empty(), "something else is wanted by now");
+    }
+}
