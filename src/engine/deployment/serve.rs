@@ -41,7 +41,9 @@ pub fn decide(wanted: &Wanted, observed: &Observed) -> Serving {
         Pace::Recreate => recreate(&goal, observed),
         Pace::Rolling { max_surge, max_unavailable } => {
             let (total, desired) = (goal.values().copied().fold(0, u32::saturating_add), wanted.desired());
-            let (floor, ceiling) = (desired.saturating_sub(max_unavailable), desired.saturating_add(max_surge));
+            // Where a part of the pods is wanted alone, no more than these are kept.
+            let floor = desired.saturating_sub(max_unavailable).min(total);
+            let ceiling = desired.saturating_add(max_surge);
             rolling(&goal, wanted.fallback, observed, Bounds { floor, ceiling: ceiling.max(total) })
         }
     };

@@ -22,7 +22,7 @@ pub enum Lookup {
     History(ConfigKey),
     /// When a revision was planned the last time, nothing if it never was; moves with the repository's record.
     PlannedAt(RepositoryName, CommitId),
-    /// When any repository was planned the last time.
+    /// When any repository was planned the last time; moves by itself, which matters to nothing that is planned at once.
     LastPlanned,
     /// The plan of a revision without what it says of services; moves with the repository's record.
     Outline(RepositoryName, CommitId),

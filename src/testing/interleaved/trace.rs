@@ -41,7 +41,9 @@ impl Trace {
         for repository in &known {
             plans.extend(plan_line(&store, &repository.value)?);
         }
-        let after: BTreeMap<String, String> = repositories.chain(plans).chain(configs).chain(runs).collect();
+        let pods = around.runtime.pods().into_iter().map(|pod| (pod.id.to_string(), format!("{:?}", pod.phase)));
+        let after: BTreeMap<String, String> =
+            repositories.chain(plans).chain(configs).chain(runs).chain(pods).collect();
         for (name, line) in after.iter().filter(|(name, line)| self.shown.get(*name) != Some(line)) {
             println!("{turn:>6}  {name}: {line}");
         }

@@ -2798,4 +2798,18 @@ pub(crate) const CURED: &[Cured] = &[
             latest dev/web
             settle",
     },
+    Cured {
+        invariant: Invariant::SaysWhatItWaitsFor,
+        because: "the first pod of a version is alone, because nothing serves yet, and the pod of one that gave way is not spared",
+        story: "
+            order 39537
+            shipyard dev:deployment,test
+            declare web image=a replicas=3
+            declare many11 image=a
+            declare web mid=Abort
+            push
+            turns 3
+            declare web service=front
+            push",
+    },
 ];

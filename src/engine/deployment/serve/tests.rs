@@ -68,6 +68,17 @@ fn one_of_the_first_new_pods_stands_beside_the_rest_of_the_old() {
 }
 
 #[test]
+fn a_first_new_pod_that_is_to_stand_alone_takes_the_place_of_what_gave_way() {
+    let targets = BTreeMap::from([(2, Target { portion: Portion::AtMost(1), ..Target::ALL })]);
+    let alone = Wanted { targets, fallback: None, ..wanted(3, 1, 0) };
+    let step = |there: &[(u32, Count)]| decide(&alone, &observed(there));
+    assert_eq!(counts(&step(&[(1, pods(1, 1)), (2, pods(1, 0))])), [(1, 1), (2, 1)]);
+    let over = step(&[(1, pods(1, 1)), (2, pods(1, 1))]);
+    assert_eq!((counts(&over), over.converged), (vec![(1, 0), (2, 1)], false));
+    assert!(step(&[(2, pods(1, 1))]).converged);
+}
+
+#[test]
 fn a_pod_of_what_should_serve_comes_back() {
     assert_eq!(counts(&decide(&wanted(2, 1, 0), &observed(&[(2, pods(1, 1))]))), [(1, 1), (2, 2)]);
     let settled = Wanted { fallback: None, ..wanted(2, 1, 0) };
