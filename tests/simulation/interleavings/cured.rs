@@ -2780,25 +2780,6 @@ pub(crate) const CURED: &[Cured] = &[
             settle",
     },
     Cured {
-        invariant: Invariant::StatusesAreFresh,
-        because: "what is run by hand is of a service that the newest plan does not name",
-        story: "
-            order 5
-            shipyard dev:check,deployment,test production
-            task test retries=1
-            task check
-            object Service web app=web port=81 service=front
-            declare web strategy=BlueGreen keep=10m analysis=Abort
-            stop-listening web
-            declare api image=e
-            push
-            pass 11m
-            remove api
-            push
-            latest dev/web
-            settle",
-    },
-    Cured {
         invariant: Invariant::SaysWhatItWaitsFor,
         because: "the first pod of a version is alone, because nothing serves yet, and the pod of one that gave way is not spared",
         story: "
