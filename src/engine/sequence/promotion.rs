@@ -46,10 +46,8 @@ pub(in crate::engine) fn promote(
     if repository.as_ref().is_some_and(|repository| repository.down) {
         return Ok(()); // once it is up again, the head is planned anew
     }
-    if outcome == Outcome::SUPERSEDED
-        && queue::open_run(transition.records, service, |run| run.ended_at.is_none())?.is_none()
-    {
-        transition.plan_again(&ended.repository)?; // nothing has taken its place
+    if outcome == Outcome::SUPERSEDED && has_given_way_to_what_is_left(transition.records, &ended)? {
+        transition.plan_again(&ended.repository)?; // nothing else takes its place
     }
     let is_there = |stage: &StagePlan| is_there(stage, repository.as_ref());
     newest.iter_mut().for_each(|newest| newest.stages.retain(is_there));
@@ -85,6 +83,20 @@ pub(in crate::engine) fn promote(
         start_let_go(transition, &ended, newest, (turn(newest), content), &mut started)?;
     }
     Ok(())
+}
+
+/// Whether a delivery has given way to what another life of the store has left, and no other waits to take its place.
+fn has_given_way_to_what_is_left(records: &Records, ended: &SequenceRun) -> Result<bool, Undecided> {
+    if !ended.deployed() || queue::open_run(records, &ended.service, |run| run.ended_at.is_none())?.is_some() {
+        return Ok(false);
+    }
+    for change in ended.changes().iter().filter(|change| change.starts_deployment()) {
+        let config = ended.service.config(&change.key.name);
+        if records.configs.get(&config)?.is_some_and(|state| state.inherited.is_some()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Starts what the newest plan has wait for the content that has ended, of what has its turn.
