@@ -10,7 +10,8 @@ use super::generator::{Family, story_of};
 const STORIES: u64 = 100;
 
 /// Where each mistake shows, and as what.
-const SHOWS: [(Fault, Family, Invariant); 18] = [
+const SHOWS: [(Fault, Family, Invariant); 19] = [
+    (Fault::IgnoresReads, Family::People, Invariant::HoldsHold),
     (Fault::KeepsWhatFailed, Family::Pushes, Invariant::RecordedServes),
     (Fault::ReadsTheLast, Family::Pushes, Invariant::CreditIsDue),
     (Fault::ReadsTheLast, Family::Pushes, Invariant::PlanIsEmpty),
