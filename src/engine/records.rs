@@ -79,8 +79,8 @@ impl From<Failure> for Undecided {
 pub enum Need {
     /// A record; its version becomes part of the transaction.
     Record(RecordKey),
-    /// Something that is found by a search; it moves only together with a record that the decision reads as well, as far as it
-    /// says nothing else.
+    /// Something that is found by a search; it moves only together with a record that the decision reads as well, unless the lookup
+    /// says otherwise.
     Lookup(Box<Lookup>),
     /// An identity that was never given.
     Id,

@@ -134,10 +134,10 @@ pub fn decide(
     state.seen = Some(head.commit.clone());
     state.synced_at = Some(transition.now);
     state.problem = None;
-    let (down, lives_in) = (state.down, state.namespaces.clone());
+    let (down, left) = (state.down, &lived_in - &state.namespaces);
     transition.records.repositories.put(&watched.name, Some(state))?;
     claimed.map_or(Ok(()), |name| names::claim(transition, &watched.name, &name))?;
-    lived_in.difference(&lives_in).try_for_each(|namespace| names::left(transition, namespace))?;
+    left.iter().try_for_each(|namespace| names::left(transition, namespace))?;
     propose::look_after(transition, &watched.name)?;
     let starts_something = match &result {
         RevisionResult::Planned(plan) if !down => start_due(transition, plan)?,

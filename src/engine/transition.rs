@@ -221,9 +221,6 @@ impl<'a> Transition<'a> {
             && let Some(repository) = self.records.repositories.get_mut(&run.repository)?
         {
             repository.generation += 1;
-            if let Some(applied) = repository.applied.clone() {
-                self.report(run.repository.clone(), applied);
-            }
             promotion::report_waiting(self, &run.service)?;
         }
         let cause = match &run.forced {

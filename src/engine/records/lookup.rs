@@ -22,7 +22,8 @@ pub enum Lookup {
     History(ConfigKey),
     /// When a revision was planned the last time, nothing if it never was; moves with the repository's record.
     PlannedAt(RepositoryName, CommitId),
-    /// When any repository was planned the last time; moves by itself, which matters to nothing that is planned at once.
+    /// When any repository was planned the last time. It moves with none of the records that are read: two projects that are planned
+    /// at once need not know of each other.
     LastPlanned,
     /// The plan of a revision without what it says of services; moves with the repository's record.
     Outline(RepositoryName, CommitId),

@@ -32,11 +32,11 @@ fn begin_life(connection: &Connection, now: Timestamp) -> rusqlite::Result<Strin
     connection.execute(forget, [])?;
     let removed = "CASE WHEN json_valid(record) THEN json_extract(record, '$.record.removed') END";
     connection.execute(&format!("DELETE FROM configs WHERE {removed}"), [])?;
-    let versions = "json_set(record, '$.record.inherited_version', json_extract(record, '$.record.latest_version'))";
-    connection.execute(&format!("UPDATE configs SET record = {versions} WHERE json_valid(record)"), [])?;
-    for table in ["configs", "objects"] {
-        let inherit = "SET version = version + 1, record = json_set(record, '$.record.inherited', ?)";
-        connection.execute(&format!("UPDATE {table} {inherit} WHERE json_valid(record)"), [now.0])?;
+    let reached = ", '$.record.inherited_version', json_extract(record, '$.record.latest_version')";
+    for (table, reached) in [("configs", reached), ("objects", "")] {
+        let inherit = format!("json_set(record, '$.record.inherited', ?{reached})");
+        let next = format!("UPDATE {table} SET version = version + 1, record = {inherit} WHERE json_valid(record)");
+        connection.execute(&next, [now.0])?;
     }
     connection.execute("UPDATE posted SET rendering = 0", [])?;
     Ok(incarnation)
