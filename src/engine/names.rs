@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::records::{Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::model::ids::{Namespace, ProjectName, RepositoryName, StageName};
-use crate::model::project::Project;
+use crate::model::project::{Project, StageContent};
 use crate::model::state::RepositoryState;
 use crate::model::unique_name::{NameOwner, UniqueName};
 
@@ -68,21 +68,18 @@ pub(in crate::engine) fn taken(
 fn renamed(records: &Records, repository: &RepositoryName, project: &Project) -> Result<Option<Taken>, Undecided> {
     let Some(state) = records.repositories.get(repository)? else { return Ok(None) };
     let Some(before) = state.project.as_ref().filter(|before| **before != project.name) else { return Ok(None) };
-    for namespace in &state.namespaces {
-        let name = UniqueName::Namespace(namespace.clone());
-        let owner = records.names.get(&name)?;
-        let owner = owner.filter(|owner| &owner.repository == repository && &owner.project == before);
-        let Some(stage) = owner.and_then(|owner| owner.stage.as_ref()) else { continue };
-        if records.number(Lookup::Inhabited(before.clone(), stage.clone()))? > 0 {
-            let reason = format!(
-                "stage `{stage}` of project `{before}` is deployed, and would be left behind by project `{}`; give it the \
-                 name `{before}` again in launchway.yaml, or first push a revision of `{before}` that declares nothing",
-                project.name
-            );
-            return Ok(Some(Taken { name: Some(name), reason }));
-        }
+    let name = UniqueName::Project(before.clone());
+    if records.names.get(&name)?.is_none_or(|owner| &owner.repository != repository) {
+        return Ok(None);
     }
-    Ok(None)
+    Ok(records.inhabited(before)?.first().map(|stage| {
+        let reason = format!(
+            "stage `{stage}` of project `{before}` is deployed, and would be left behind by project `{}`; give it the name \
+             `{before}` again in launchway.yaml, or first push a revision of `{before}` that declares nothing",
+            project.name
+        );
+        Taken { name: Some(name), reason }
+    }))
 }
 
 /// Why a stage stays where it is: something of it lives there, and would be left behind.
@@ -94,17 +91,38 @@ fn moved(records: &Records, repository: &RepositoryName, project: &Project) -> R
         let Some(owner) = owner.filter(|owner| owner.project == project.name) else { continue };
         let Some(stage) = owner.stage.as_ref().and_then(|stage| project.stage(stage)) else { continue };
         let to = &stage.destination.namespace;
-        let inhabited = Lookup::Inhabited(project.name.clone(), stage.name.clone());
-        if to != namespace && records.number(inhabited)? > 0 {
-            let reason = format!(
-                "stage `{}` lives in namespace `{namespace}` and cannot move to `{to}`; give it that `namespace` again in \
-                 launchway.yaml, or another name, under which everything is deployed anew",
-                stage.name
-            );
+        if to != namespace && records.inhabited(&project.name)?.contains(&stage.name) {
+            let reason = cannot_move(stage, &format!("namespace `{namespace}`"));
+            return Ok(Some(Taken { name: Some(name), reason }));
+        }
+    }
+    returned_elsewhere(records, project, state)
+}
+
+/// Why a stage that was declared no longer comes back only where it was: something of it, which a hold keeps, lives there.
+fn returned_elsewhere(
+    records: &Records,
+    project: &Project,
+    before: &RepositoryState,
+) -> Result<Option<Taken>, Undecided> {
+    let stays = |stage: &&StageContent| before.namespaces.contains(&stage.destination.namespace);
+    for stage in project.stages.iter().filter(|stage| !stays(stage)) {
+        let owner = records.names.get(&UniqueName::Namespace(stage.destination.namespace.clone()))?;
+        let is_its = |owner: &NameOwner| owner.project == project.name && owner.stage.as_ref() == Some(&stage.name);
+        if !owner.is_some_and(is_its) && records.inhabited(&project.name)?.contains(&stage.name) {
+            let (name, reason) = (UniqueName::Project(project.name.clone()), cannot_move(stage, "another namespace"));
             return Ok(Some(Taken { name: Some(name), reason }));
         }
     }
     Ok(None)
+}
+
+fn cannot_move(stage: &StageContent, from: &str) -> String {
+    format!(
+        "stage `{}` lives in {from} and cannot move to `{}`; give it that `namespace` again in launchway.yaml, or another name, \
+         under which everything is deployed anew",
+        stage.name, stage.destination.namespace
+    )
 }
 
 /// Who lives in a namespace that has an owner; nobody, if it is declared no longer and nothing of it is left there.
@@ -120,8 +138,7 @@ fn in_use(
         // What the repository declared by another name it declares no longer.
         false => &owner.repository != repository && is_declared(records, owner, namespace)?,
     };
-    let inhabited = Lookup::Inhabited(owner.project.clone(), stage.clone());
-    Ok((declared || records.number(inhabited)? > 0).then(|| place(stage, &owner.project)))
+    Ok((declared || records.inhabited(&owner.project)?.contains(stage)).then(|| place(stage, &owner.project)))
 }
 
 /// Whether what is applied of a namespace's owner declares it.
@@ -192,13 +209,20 @@ pub(in crate::engine) fn give_up(
 }
 
 /// Something has left a namespace, or nobody declares it any more: those that were refused it are judged anew. While its owner
-/// declares it, that is the owner alone, which waits to move or to be called otherwise.
+/// declares it, that is the owner alone, which waits to move; and wherever it was, the owner that waits to be called otherwise.
 ///
 /// # Errors
 /// If something must be read first.
 pub(in crate::engine) fn left(transition: &mut Transition<'_>, namespace: &Namespace) -> Result<(), Undecided> {
     let owner = transition.records.names.get(&UniqueName::Namespace(namespace.clone()))?;
-    let Some(owner) = owner.filter(|owner| !owner.claimants.is_empty()).cloned() else { return Ok(()) };
+    let Some(owner) = owner.cloned() else { return Ok(()) };
+    let project = transition.records.names.get(&UniqueName::Project(owner.project.clone()))?;
+    if project.is_some_and(|it| it.repository == owner.repository && it.claimants.contains(&owner.repository)) {
+        transition.plan_again(&owner.repository)?;
+    }
+    if owner.claimants.is_empty() {
+        return Ok(());
+    }
     let is_declared = is_declared(transition.records, &owner, namespace)?;
     let mut judged = owner.claimants.iter().filter(|claimant| !is_declared || **claimant == owner.repository);
     judged.try_for_each(|claimant| transition.plan_again(claimant))
@@ -206,8 +230,10 @@ pub(in crate::engine) fn left(transition: &mut Transition<'_>, namespace: &Names
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
-    use crate::engine::records::Found;
+    use crate::engine::records::{Found, Lookup};
     use crate::model::shipyard::{Shipyard, Stage};
     use crate::model::state::Versioned;
     use crate::plan::build::default_namespace;
@@ -225,27 +251,30 @@ mod tests {
 
     /// What is remembered once repository `one` has declared stage `api-dev` of project `shop`, and what has become of
     /// that: what it declares now, and whether anything is left of the stage.
-    fn remembered(now: &Project, inhabited: u32) -> Records {
+    fn remembered(now: &Project, inhabited: bool) -> Records {
         let mut records = Records::default();
         let value = |value| Some(Versioned { version: 1, value });
         let namespace = UniqueName::Namespace("shop-api-dev".into());
         let (repository, project, stage) = ("one".into(), "shop".into(), Some("api-dev".into()));
-        records.names.read(
-            namespace.clone(),
-            value(NameOwner { name: namespace, repository, project, stage, claimants: [].into() }),
-        );
+        let owner = NameOwner { name: namespace.clone(), repository, project, stage, claimants: [].into() };
+        let name = UniqueName::Project("shop".into());
+        records.names.read(name.clone(), value(NameOwner { name, stage: None, ..owner.clone() }));
+        records.names.read(namespace, value(owner));
         let mut state = RepositoryState::new("one".into(), "/one", "main");
         state.project = Some(now.name.clone());
         state.namespaces = now.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
         records.repositories.read("one".into(), Some(Versioned { version: 1, value: state }));
         records.repositories.read("two".into(), None);
-        for name in ["shop", "shop-api", "store"] {
+        for name in ["shop-api", "store"] {
             records.names.read(UniqueName::Project(name.into()), None);
         }
-        for free in ["shop-api-qa", "live"] {
+        for free in ["shop-api-qa", "shop-qa", "live"] {
             records.names.read(UniqueName::Namespace(free.into()), None);
         }
-        records.found(Lookup::Inhabited("shop".into(), "api-dev".into()), Found::Number(inhabited));
+        let left = if inhabited { BTreeSet::from(["api-dev".into()]) } else { BTreeSet::new() };
+        for (project, left) in [("shop", left), ("shop-api", BTreeSet::new()), ("store", BTreeSet::new())] {
+            records.found(Lookup::Inhabited(project.into()), Found::Stages(left));
+        }
         records
     }
 
@@ -254,12 +283,12 @@ mod tests {
         let asks = project("shop-api", &["dev"]);
         let asked = || Some(UniqueName::Namespace("shop-api-dev".into()));
         for (case, now, inhabited, refused) in [
-            ("declared", project("shop", &["api-dev"]), 1, true),
-            ("declared, and nothing there yet", project("shop", &["api-dev"]), 0, true),
-            ("stage renamed, pods left", project("shop", &["qa"]), 1, true),
-            ("stage renamed, all gone", project("shop", &["qa"]), 0, false),
-            ("project renamed, pods left", project("store", &["api-dev"]), 1, true),
-            ("project renamed, all gone", project("store", &["api-dev"]), 0, false),
+            ("declared", project("shop", &["api-dev"]), true, true),
+            ("declared, and nothing there yet", project("shop", &["api-dev"]), false, true),
+            ("stage renamed, pods left", project("shop", &["qa"]), true, true),
+            ("stage renamed, all gone", project("shop", &["qa"]), false, false),
+            ("project renamed, pods left", project("store", &["api-dev"]), true, true),
+            ("project renamed, all gone", project("store", &["api-dev"]), false, false),
         ] {
             let why = taken(&remembered(&now, inhabited), &"two".into(), &asks).expect("everything was read");
             assert_eq!(why.is_some(), refused, "{case}: {why:?}");
@@ -273,22 +302,28 @@ mod tests {
     fn a_stage_moves_to_another_namespace_only_while_nothing_of_it_is_anywhere() {
         let mut moves = project("shop", &["api-dev"]);
         moves.stages[0].destination.namespace = "live".into();
-        for (inhabited, refused) in [(1, true), (0, false)] {
-            let before = remembered(&project("shop", &["api-dev"]), inhabited);
+        for (now, inhabited, lives_in) in [
+            ("api-dev", true, "`shop-api-dev`"),
+            ("api-dev", false, ""),
+            // Its end is held: it is declared no longer.
+            ("qa", true, "another namespace"),
+            ("qa", false, ""),
+        ] {
+            let before = remembered(&project("shop", &[now]), inhabited);
             let why = taken(&before, &"one".into(), &moves).expect("everything was read");
-            assert_eq!(why.is_some(), refused, "{why:?}");
-            assert!(why.is_none_or(|why| why.reason.contains("`shop-api-dev`") && why.reason.contains("`live`")));
+            assert_eq!(why.is_some(), inhabited, "{why:?}");
+            assert!(why.is_none_or(|why| why.reason.contains(lives_in) && why.reason.contains("`live`")));
         }
     }
 
     #[test]
     fn a_project_gets_another_name_only_while_nothing_of_it_is_anywhere() {
-        for (inhabited, refused) in [(1, true), (0, false)] {
-            let before = remembered(&project("shop", &["api-dev"]), inhabited);
+        for (now, inhabited) in [("api-dev", true), ("api-dev", false), ("qa", true)] {
+            let before = remembered(&project("shop", &[now]), inhabited);
             let mut renamed = project("store", &["api"]);
             renamed.stages[0].destination.namespace = "live".into();
             let why = taken(&before, &"one".into(), &renamed).expect("everything was read");
-            assert_eq!(why.is_some(), refused, "{why:?}");
+            assert_eq!(why.is_some(), inhabited, "{why:?}");
             assert!(why.is_none_or(|why| why.reason.contains("`shop`") && why.reason.contains("`store`")));
         }
     }
@@ -297,7 +332,8 @@ mod tests {
     fn two_stages_of_one_project_never_share_a_namespace() {
         let mut shop = project("shop-api", &["dev", "qa"]);
         shop.stages[1].destination.namespace = "shop-api-dev".into();
-        let why = taken(&remembered(&project("shop", &["qa"]), 0), &"two".into(), &shop).expect("everything was read");
+        let why =
+            taken(&remembered(&project("shop", &["qa"]), false), &"two".into(), &shop).expect("everything was read");
         let both = |why: Taken| why.reason.contains("stage `dev`") && why.reason.contains("stage `qa`");
         assert!(why.is_some_and(|why| why.name.is_none() && both(why)), "there is nobody to wait for");
     }

@@ -6,14 +6,14 @@
 //! to do with each other asks for what all of them need at once ([`Needs`]): how often it begins again does not depend
 //! on how many they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Failure;
 use crate::model::evaluation::Earlier;
 use crate::model::hold::ProjectHolds;
-use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName};
+use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::plan::Plan;
 use crate::model::rollback::Past;
 use crate::model::run::{Run, SequenceRun};
@@ -299,6 +299,18 @@ impl Records {
         match self.lookup(Lookup::History(config.clone()))? {
             Found::Versions(versions) => Ok(versions),
             _ => Ok(&[]),
+        }
+    }
+
+    /// The stages of a project of which anything is left.
+    ///
+    /// # Errors
+    /// If they were not looked up yet.
+    pub fn inhabited(&self, project: &ProjectName) -> Result<&BTreeSet<StageName>, Undecided> {
+        const NONE: &BTreeSet<StageName> = &BTreeSet::new();
+        match self.lookup(Lookup::Inhabited(project.clone()))? {
+            Found::Stages(stages) => Ok(stages),
+            _ => Ok(NONE),
         }
     }
 

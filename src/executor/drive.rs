@@ -434,10 +434,9 @@ async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
         }
         Lookup::WasDelivered(repository, id) => Found::Number(u32::from(store.was_delivered(repository, id).await?)),
         Lookup::SeenTags(repository) => Found::Tags(store.seen_tags(repository).await?.map(Arc::new)),
-        Lookup::Inhabited(project, stage) => {
-            let applied = store.applied_stages(project).await?.contains(stage);
-            let open = store.open_slot_keys(Some(project)).await?;
-            Found::Number(u32::from(applied || open.iter().any(|slot| &slot.stage == stage)))
+        Lookup::Inhabited(project) => {
+            let open = store.open_slot_keys(Some(project)).await?.into_iter().map(|slot| slot.stage);
+            Found::Stages(store.applied_stages(project).await?.into_iter().chain(open).collect())
         }
         Lookup::Attempts(repository, commit, service, sequence) => {
             Found::Number(store.attempts(repository, commit, service, sequence.as_deref()).await?)

@@ -411,6 +411,7 @@ fn vanished_stage(project: &Project, name: &StageName, seen: &Seen<'_>) -> Stage
     let sequence = implicit.stages.first().and_then(|stage| stage.sequences.first()).cloned();
     let destination = applied.configs.values().next().map(|state| state.destination.clone());
     let destination = destination.or_else(|| applied.objects.values().next().map(|state| state.destination.clone()));
+    let destination = destination.or_else(|| applied.under_way.values().next().map(|comes| comes.destination.clone()));
     let empty = StageContent {
         name: name.clone(),
         destination: destination.unwrap_or_else(|| Destination::local(default_namespace(&project.name, name))),

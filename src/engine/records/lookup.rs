@@ -1,5 +1,6 @@
 //! What decisions ask for that is found by a search through many records.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::model::evaluation::{Earlier, Included};
@@ -31,8 +32,8 @@ pub enum Lookup {
     WasDelivered(RepositoryName, String),
     /// The tags that a repository had when they were compared last; only its syncs write them.
     SeenTags(RepositoryName),
-    /// Whether anything is left of a stage, 1 or 0; grows only with the repository that declares it.
-    Inhabited(ProjectName, StageName),
+    /// The stages of a project of which anything is left; grows only with the repository that declares it.
+    Inhabited(ProjectName),
     /// The last attempt at a revision for a service, at delivering it or at a sequence that only runs tasks; moves with
     /// the service's slot.
     Attempts(RepositoryName, CommitId, ServiceKey, Option<String>),
@@ -58,6 +59,8 @@ pub enum Found {
     Number(u32),
     /// Versions.
     Versions(Vec<Past>),
+    /// Stages.
+    Stages(BTreeSet<StageName>),
     /// A time, if there is one.
     Moment(Option<Timestamp>),
     /// Evaluations.

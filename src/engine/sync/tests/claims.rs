@@ -1,8 +1,10 @@
 //! Names that others have, and what becomes of heads that were refused for them.
 
 use super::*;
+use crate::engine::fixtures::delivery;
 use crate::engine::transition::Input;
 use crate::model::project::Project;
+use crate::plan::under_way::{Reached, UnderWay};
 
 const FIRST: &str = "repo";
 const SECOND: &str = "two";
@@ -90,6 +92,24 @@ fn a_namespace_is_asked_for_again_once_nothing_is_there_and_nobody_declares_it()
 }
 
 #[test]
+fn a_stage_that_goes_before_anything_of_it_was_applied_goes_from_where_it_was_declared() {
+    let files = declares(&["shipyard dev", "declare web image=b"], Some("live"));
+    let (run, stage) = (delivery("s1", "b"), &files.stages[0]);
+    let sequence = files.shipyard.stages[0].sequences[0].clone();
+    let how = (stage.procedure(&sequence, &"web".into()).into(), &stage.destination);
+    let content = build::content_of(stage, &"web".into());
+    let under_way = UnderWay::new(&run.commit, (&content, run.changes()), how, Reached::Slot);
+    let dev = Applied { under_way: [("web".into(), under_way)].into(), ..Applied::default() };
+    let head = head("c2", &["shipyard production", "declare api stage=production"]);
+    let planning = Planning::against([("dev".into(), dev)].into());
+    let memory = Memory::default().with(repository());
+    let made = memory.decide(|it| decide(it, &watched(), &head, &planning, None)).expect("it is judged");
+    let RevisionResult::Planned(plan) = &made.answer else { unreachable!("{made:#?}") };
+    let places = plan.stages.iter().map(|stage| (stage.stage.as_str(), stage.destination.namespace.as_str()));
+    assert_eq!(places.collect::<Vec<_>>(), [("production", "shop-production"), ("dev", "live")]);
+}
+
+#[test]
 fn a_project_that_moves_is_asked_for_again_once_nothing_is_left_where_it_was() {
     let renamed = ["project store", "shipyard dev", "declare web"];
     for (moved, reason) in [
@@ -106,5 +126,24 @@ fn a_project_that_moves_is_asked_for_again_once_nothing_is_left_where_it_was() {
         assert_eq!(syncs(&mut memory, FIRST, moved.clone()).1, []);
         assert_eq!(web_leaves(&mut memory), [FIRST.into()]);
         assert_eq!(syncs(&mut memory, FIRST, moved).0, is_planned());
+    }
+}
+
+#[test]
+fn a_project_that_is_called_otherwise_waits_for_stages_too_that_it_declares_no_longer() {
+    let mut memory = Memory::default();
+    assert_eq!(syncs(&mut memory, FIRST, declares(&SHOP, None)).0, is_planned());
+    memory = memory.with(serving(1, "a"));
+    assert_eq!(syncs(&mut memory, FIRST, declares(&["shipyard production"], None)).0, is_planned());
+    for (lines, namespace, reason) in [
+        (&["project store", "shipyard production"][..], None, "stage `dev` of project `shop` is deployed"),
+        (&SHOP, Some("live"), "stage `dev` lives in another namespace and cannot move to `live`"),
+    ] {
+        let mut memory = memory.clone();
+        let (refused, again) = syncs(&mut memory, FIRST, declares(lines, namespace));
+        assert!(refused.contains(reason), "{refused}");
+        assert_eq!(again, [FIRST.into()]);
+        assert_eq!(web_leaves(&mut memory), [FIRST.into()]);
+        assert_eq!(syncs(&mut memory, FIRST, declares(lines, namespace)).0, is_planned());
     }
 }
