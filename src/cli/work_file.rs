@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use similar::TextDiff;
 
 use super::arguments::Global;
 use super::output::{Complaint, Exit, Outcome, Output, remark};
@@ -17,6 +16,7 @@ use crate::model::ids::RepositoryName;
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::project::Project;
 use crate::model::seed::Seed;
+use crate::plan::line_diff::LineDiff;
 
 /// What every verb takes that changes a file.
 #[derive(Debug, Args)]
@@ -137,9 +137,7 @@ impl WorkFile {
     }
 
     fn difference(&self, new: &str) -> String {
-        let difference = TextDiff::from_lines(self.text.as_str(), new);
-        let (old, new) = (format!("a/{}", self.name), format!("b/{}", self.name));
-        difference.unified_diff().header(&old, &new).to_string()
+        LineDiff::of(&self.text, new).unified(&format!("a/{}", self.name), &format!("b/{}", self.name))
     }
 
     /// Whole or not at all, with the rights that the file had.

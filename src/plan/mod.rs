@@ -13,6 +13,7 @@ pub mod gate;
 pub mod generated;
 pub mod images;
 pub mod kept;
+pub mod line_diff;
 pub mod order;
 pub mod passed;
 mod procedure;

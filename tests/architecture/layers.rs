@@ -89,7 +89,7 @@ const EXCEPTIONS: [(&str, &str, &str); 6] = [
 ];
 
 /// The folder that alone uses a library; its types stay inside.
-const OWNERS: [(&str, &[&str]); 11] = [
+const OWNERS: [(&str, &[&str]); 12] = [
     ("aho_corasick", &["runtime::local::pod::mask"]),
     ("git2", &["source"]),
     ("rusqlite", &["store::sqlite"]),
@@ -97,6 +97,7 @@ const OWNERS: [(&str, &[&str]); 11] = [
     ("landlock", &["runtime::local::host::rights"]),
     ("cron", &["trigger"]),
     ("granit_parser", &["manifest::yaml"]),
+    ("similar", &["plan::line_diff"]),
     // The visitors of the demo must not be helped by a client that tries again.
     ("hyper", &["runtime::local::service", "server", "cli::demo::visitors"]),
     (

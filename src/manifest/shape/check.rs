@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::similar::nearest;
+use super::nearest::nearest;
 use super::{Field, Shape, Type};
 use crate::manifest::findings::Findings;
 use crate::manifest::problem::Severity;

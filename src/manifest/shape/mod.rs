@@ -15,10 +15,10 @@ pub(crate) mod shipyard;
 pub(crate) mod template;
 
 mod check;
-mod similar;
+mod nearest;
 
 pub(crate) use check::{Strictness, check, check_at};
-pub(crate) use similar::{nearest, nearest_within};
+pub(crate) use nearest::{nearest, nearest_within};
 
 /// What a value must be.
 #[derive(Clone, Copy, Debug)]

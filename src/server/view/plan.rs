@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
 
 use crate::manifest;
 use crate::model::object::Kind;
 use crate::model::plan::{Change, Decision, Difference, Plan};
+use crate::plan::line_diff::LineDiff;
 
 /// What a revision would do, or did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -153,15 +153,8 @@ impl DifferenceView {
     /// What differs, line by line.
     pub fn lines(&self) -> Vec<DiffLine> {
         let (old, new) = (text_of(self.old.as_ref()), text_of(self.new.as_ref()));
-        let line = |change: similar::Change<&str>| {
-            let sign = match change.tag() {
-                ChangeTag::Delete => '-',
-                ChangeTag::Insert => '+',
-                ChangeTag::Equal => ' ',
-            };
-            DiffLine { sign, text: change.value().trim_end_matches('\n').to_owned() }
-        };
-        TextDiff::from_lines(old.as_str(), &new).iter_all_changes().map(line).collect()
+        let line = |(sign, text): (char, &str)| DiffLine { sign, text: text.trim_end_matches('\n').to_owned() };
+        LineDiff::of(&old, &new).lines().map(line).collect()
     }
 
     fn new(difference: &Difference, kind: &Kind, hidden: bool) -> Self {
