@@ -75,6 +75,9 @@ pub struct CommitStatus {
     /// Where what it is about can be seen, as a link, if that is known: for a host's environments alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// Whether something of it was never reached, and may come to be waited for again within the attempt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_some: bool,
 }
 
 impl CommitStatus {
@@ -86,7 +89,8 @@ impl CommitStatus {
         description: impl Into<String>,
     ) -> Self {
         let (context, description) = (context.into(), description.into());
-        Self { commit, context, state, description, path: None, attempt: 1, details: None, address: None }
+        let (path, details, address, lacks_some) = (None, None, None, false);
+        Self { commit, context, state, description, path, attempt: 1, details, address, lacks_some }
     }
 }
 
@@ -118,6 +122,12 @@ impl PartialEq for Details {
 impl Eq for Details {}
 
 impl CommitStatus {
+    /// Whether it says how all of it ended, which is not taken back within the attempt. That something was skipped is no
+    /// outcome: it may be waited for again once what it was never reached for is attempted again, on whichever revision.
+    pub fn is_outcome(&self) -> bool {
+        self.state.is_final() && self.state != StatusState::Skipped && !self.lacks_some
+    }
+
     /// Whether readers see the same in both.
     pub fn reads_like(&self, other: &Self) -> bool {
         let seen = |status: &Self| (status.state, status.description.clone(), status.path.clone());

@@ -19,8 +19,7 @@ pub const DOUBTED: u64 = 0;
 
 /// What of a rendering is news to readers of `posted`, in order. What is older than what they have read is not, whether
 /// by its attempt or as a rendering; and within an attempt an outcome is never taken back, so that a late `pending` is
-/// no news either. That something was skipped is no outcome: it may be waited for again once what it was never reached for is
-/// attempted again, on whichever revision. Of what is doubted everything is news.
+/// no news either. Of what is doubted everything is news.
 pub fn news(posted: &[Posted], rendering: Rendering) -> Vec<CommitStatus> {
     let Rendering { number, statuses } = rendering;
     let known: BTreeMap<&str, &Posted> = posted.iter().map(|known| (known.status.context.as_str(), known)).collect();
@@ -28,8 +27,7 @@ pub fn news(posted: &[Posted], rendering: Rendering) -> Vec<CommitStatus> {
         let Some(known) = known.get(status.context.as_str()) else { return true };
         let (before, reopens) = (&known.status, status.attempt > known.status.attempt);
         let is_late = (status.attempt, number) < (before.attempt, known.rendering);
-        let is_outcome = before.state.is_final() && before.state != StatusState::Skipped;
-        let takes_back = is_outcome && !status.state.is_final() && !reopens;
+        let takes_back = before.is_outcome() && !status.state.is_final() && !reopens;
         known.rendering == DOUBTED || !is_late && !takes_back && !before.reads_like(status)
     };
     statuses.into_iter().filter(is_news).collect()
@@ -90,6 +88,15 @@ mod tests {
             let posted = Posted { status: status(known.0, known.1), rendering: known.2 };
             let rendering = Rendering { number: rendered.2, statuses: vec![status(rendered.0, rendered.1)] };
             assert_eq!(!news(&[posted], rendering).is_empty(), expected, "{known:?} then {rendered:?}");
+        }
+    }
+
+    #[test]
+    fn a_stage_of_which_something_was_never_reached_may_wait_for_that_again() {
+        let pending = || Rendering { number: 6, statuses: vec![status(StatusState::Pending, 1)] };
+        for (lacks_some, expected) in [(false, 0), (true, 1)] {
+            let status = CommitStatus { lacks_some, ..status(StatusState::Success, 1) };
+            assert_eq!(news(&[Posted { status, rendering: 5 }], pending()).len(), expected);
         }
     }
 }

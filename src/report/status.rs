@@ -66,8 +66,9 @@ pub fn render(facts: &Facts<'_>) -> Vec<CommitStatus> {
     let planned = revision.plan().into_iter().flat_map(|plan| &plan.stages).map(|stage| stage.stage.clone());
     for stage in planned.chain(facts.gone_stages()) {
         let (attempt, said) = facts.said(&stage, |_| true);
-        let line = stage_line(attempt, &said).unwrap_or_else(|| facts.nothing_in(&stage, attempt));
-        statuses.push(status(revision, stage_context(&stage), line));
+        let of_stage = stage_status(revision, &stage, (attempt, &said));
+        let nothing = || status(revision, stage_context(&stage), facts.nothing_in(&stage, attempt));
+        statuses.push(of_stage.unwrap_or_else(nothing));
         facts.add_details(&stage, said, &choice, &mut details);
     }
     let written = details.into_iter().filter(|detail| choice.keeps(detail));
@@ -79,11 +80,17 @@ pub fn render(facts: &Facts<'_>) -> Vec<CommitStatus> {
 /// same shares what becomes of them.
 pub fn in_stage(facts: &Facts<'_>, stage: &StageName, services: &BTreeSet<&ServiceName>) -> Option<CommitStatus> {
     let (attempt, said) = facts.said(stage, |service| services.contains(service));
-    Some(status(facts.revision, stage_context(stage), stage_line(attempt, &said)?))
+    stage_status(facts.revision, stage, (attempt, &said))
 }
 
-fn stage_line(attempt: u32, said: &[Said<'_>]) -> Option<Line> {
-    service::stage_line(attempt, said.iter().map(|said| (said.name, &**said.line)))
+fn stage_status(
+    revision: &RevisionState,
+    stage: &StageName,
+    (attempt, said): (u32, &[Said<'_>]),
+) -> Option<CommitStatus> {
+    let line = service::stage_line(attempt, said.iter().map(|said| (said.name, &**said.line)))?;
+    let lacks_some = said.iter().any(|said| said.line.state == StatusState::Skipped);
+    Some(CommitStatus { lacks_some, ..status(revision, stage_context(stage), line) })
 }
 
 /// A service in a stage, and what is said of it there.
@@ -250,6 +257,7 @@ fn status(revision: &RevisionState, context: String, line: Line) -> CommitStatus
         attempt: line.attempt,
         details: line.details,
         address: None,
+        lacks_some: false,
     }
 }
 

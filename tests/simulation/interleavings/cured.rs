@@ -2793,4 +2793,23 @@ pub(crate) const CURED: &[Cured] = &[
             declare web service=front
             push",
     },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "a stage ended well without a service that was never reached, which waits again for an earlier commit's",
+        story: "
+            order 5
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            object Service web app=web port=81 service=front
+            declare web strategy=BlueGreen keep=10m analysis=Abort
+            stop-listening web
+            declare api image=e
+            push
+            pass 11m
+            remove api
+            push
+            latest dev/web
+            settle",
+    },
 ];

@@ -142,7 +142,7 @@ impl Writer {
                 status.state.is_final() || !self.outcomes.contains_key(&key),
                 "an outcome was taken back within its attempt: {status:?}"
             );
-            if status.state.is_final() && status.state != StatusState::Skipped {
+            if status.is_outcome() {
                 self.outcomes.insert(key, status.state);
             }
             self.ledger.insert(status.context.clone(), Posted { status, rendering: number });
