@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::commit_status::{CommitStatus, Posted, StatusState};
+use crate::model::commit_status::{CommitStatus, Posted};
 
 /// The statuses of a revision, as they were at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +45,7 @@ pub fn outcomes_before<'a>(posted: &'a [Posted], next: &[CommitStatus]) -> Vec<&
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::commit_status::StatusState;
     use crate::model::ids::CommitId;
 
     fn status(state: StatusState, attempt: u32) -> CommitStatus {
