@@ -14,7 +14,7 @@ use super::target;
 use crate::clock::{Clock, SystemClock};
 use crate::control::watched::TreeFiles;
 use crate::engine::by_hand::no_stage;
-use crate::engine::unreadable;
+use crate::engine::unreadable::{Earlier, Vanished};
 use crate::error::{Failure, Result};
 use crate::executor::applied::shown;
 use crate::manifest::{self, Snapshot};
@@ -78,7 +78,7 @@ async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
     let (project, problems) = read.project(&to)?;
     let Some(project) = project else { return Ok(refused(&to, problems)?) };
     let compared = match (store, arguments.from.as_deref()) {
-        (Some(store), _) => applied(&store, &project, &problems).await?,
+        (Some(store), _) => applied(&store, &read, &project, &problems).await?,
         (None, Some(from)) => read.assumed(project, &problems, from)?,
         (None, None) => Compared { project, from: None, applied: BTreeMap::new(), lost: Vec::new() },
     };
@@ -192,6 +192,17 @@ impl Reader {
         Ok((outcome.project, outcome.problems))
     }
 
+    /// What the applied revision declares, and what was wrong with its files; nothing, if it is not here.
+    async fn earlier(&self, store: &SqliteReader) -> Result<Option<(Arc<Project>, Vec<manifest::Problem>)>> {
+        let applied = store.repository(&self.name).await?.and_then(|known| known.value.applied);
+        let Some(commit) = applied else { return Ok(None) };
+        if !self.repository.contains(&commit)? {
+            return Ok(None);
+        }
+        let (project, problems) = self.project(&commit)?;
+        Ok(project.map(|project| (project, problems)))
+    }
+
     /// The revision that somebody has typed.
     fn commit(&self, revision: &str) -> Outcome<CommitId> {
         self.repository.resolve(revision).map_err(Complaint::usage)
@@ -208,15 +219,23 @@ impl Reader {
         };
         let project = project.ok_or_else(is_broken)?;
         let applied = assumed(&project, &self.name, &from);
-        let lost = unreadable::breaking(&to, problems, &applied);
+        let earlier = Earlier { project: &project, problems: &broken };
+        let lost = Vanished::of(&to, problems, &applied).breaking(Some(earlier));
         Ok(Compared { project: to, from: Some(from.to_string()), applied, lost })
     }
 }
 
 /// What is applied and held by the state folder's word.
-async fn applied(store: &SqliteReader, project: &Arc<Project>, problems: &[manifest::Problem]) -> Result<Compared> {
+async fn applied(
+    store: &SqliteReader,
+    read: &Reader,
+    project: &Arc<Project>,
+    problems: &[manifest::Problem],
+) -> Result<Compared> {
     let seen = shown(store, project).await?;
-    let lost = unreadable::breaking(project, problems, &seen.stages);
+    let vanished = Vanished::of(project, problems, &seen.stages);
+    let earlier = if vanished.needs_earlier() { read.earlier(store).await? } else { None };
+    let lost = vanished.breaking(earlier.as_ref().map(|(project, problems)| Earlier { project, problems }));
     Ok(Compared { project: seen.project, from: Some("applied".to_owned()), applied: seen.stages, lost })
 }
 

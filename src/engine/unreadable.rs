@@ -10,6 +10,7 @@ use crate::model::project::{Project, StageContent};
 use crate::plan::build::Applied;
 
 /// Something behind which an applied object may have vanished. What else is wrong is a warning.
+#[derive(Debug)]
 enum Suspect<'a> {
     /// A file of which nothing is declared: it may have declared anything.
     File(&'a Problem),
@@ -18,6 +19,7 @@ enum Suspect<'a> {
 }
 
 /// An applied object that a project declares no longer.
+#[derive(Debug)]
 struct Gone<'a> {
     stage: &'a StageName,
     /// Whether there is such a stage now. With one that is taken out of the shipyard all goes, as is meant.
@@ -25,15 +27,94 @@ struct Gone<'a> {
     object: &'a Object,
 }
 
-/// The problems of a project that break its revision, as errors: of what was `applied` something is declared no longer, and
-/// may have vanished behind them. A document may have been moved in the same push, so its file does not matter.
-pub fn breaking(project: &Project, problems: &[Problem], applied: &BTreeMap<StageName, Applied>) -> Vec<Problem> {
-    let gone: Vec<Gone<'_>> =
-        applied.iter().flat_map(|(stage, seen)| gone(stage, project.stage(stage), seen)).collect();
-    if gone.is_empty() {
-        return Vec::new();
+/// The applied revision as its files declare it: records tell in which file an object was when it changed last, and files are
+/// renamed.
+#[derive(Clone, Copy, Debug)]
+pub struct Earlier<'a> {
+    /// What it declares.
+    pub project: &'a Project,
+    /// What was wrong with its files already.
+    pub problems: &'a [Problem],
+}
+
+/// What is applied and declared no longer, and behind what it may have vanished.
+#[derive(Debug)]
+pub struct Vanished<'a> {
+    gone: Vec<Gone<'a>>,
+    suspects: Vec<Suspect<'a>>,
+    /// The files that are there, as far as anything is declared or wrong in them.
+    there: BTreeSet<&'a str>,
+}
+
+impl<'a> Vanished<'a> {
+    /// What a project declares no longer of what is `applied`.
+    pub fn of(project: &'a Project, problems: &'a [Problem], applied: &'a BTreeMap<StageName, Applied>) -> Self {
+        let gone: Vec<Gone<'_>> =
+            applied.iter().flat_map(|(stage, seen)| gone(stage, project.stage(stage), seen)).collect();
+        if gone.is_empty() || problems.is_empty() {
+            return Self { gone, suspects: Vec::new(), there: BTreeSet::new() };
+        }
+        let mut there = files(project);
+        let suspects = suspects(problems, &there);
+        there.extend(problems.iter().map(|problem| problem.file.as_str()));
+        Self { gone, suspects, there }
     }
-    suspects(project, problems).into_iter().filter_map(|suspect| suspect.breaks(&gone)).collect()
+
+    /// Whether the applied revision has to be read to tell: a file may have got another name.
+    pub fn needs_earlier(&self) -> bool {
+        self.suspects.iter().any(|suspect| matches!(suspect, Suspect::File(_)))
+    }
+
+    /// The problems that break the revision, as errors: of what was applied something is declared no longer, and may have
+    /// vanished behind them. A document may have been moved in the same push, so its file does not matter.
+    pub fn breaking(&self, earlier: Option<Earlier<'_>>) -> Vec<Problem> {
+        self.suspects.iter().filter_map(|suspect| self.breaks(suspect, earlier)).collect()
+    }
+
+    fn breaks(&self, suspect: &Suspect<'_>, earlier: Option<Earlier<'_>>) -> Option<Problem> {
+        match suspect {
+            Suspect::File(problem) => {
+                let is_here = |gone: &Gone<'_>| gone.file(earlier) == problem.file;
+                if self.gone.iter().any(is_here) {
+                    return Some(as_error(problem));
+                }
+                let lost = self.renamed_to(problem, earlier?)?;
+                let what = would_be_deleted(&lost.object.key, lost.file(earlier), &problem.file);
+                Some(as_error(problem).hint(format!("{what}: is it here now? If not, `exclude` this file")))
+            }
+            Suspect::Document(problem) => {
+                let lost = problem.may_stand_for.iter().find_map(|key| first(&self.gone, key))?;
+                let (key, kind) = (&lost.key, &lost.key.kind);
+                let place = would_be_deleted(key, &lost.location.file, &problem.file);
+                Some(as_error(problem).hint(format!(
+                    "{place}: did you mean `{kind}`? If not, remove this document too, or `exclude` its file"
+                )))
+            }
+        }
+    }
+
+    /// What may stand in a file that cannot be read since this revision, which may have given it another name: what was
+    /// declared until then, in a file that is there no longer.
+    fn renamed_to(&self, problem: &Problem, earlier: Earlier<'_>) -> Option<&Gone<'a>> {
+        if earlier.problems.iter().any(|known| known.file == problem.file) {
+            return None;
+        }
+        let file = |gone: &Gone<'_>| gone.declared(earlier).map(|object| object.location.file.clone());
+        let is_lost = |gone: &&Gone<'_>| gone.stays && file(gone).is_some_and(|file| !self.there.contains(&*file));
+        self.gone.iter().find(is_lost)
+    }
+}
+
+impl Gone<'_> {
+    /// What the applied revision says of it.
+    fn declared<'b>(&self, earlier: Earlier<'b>) -> Option<&'b Object> {
+        earlier.project.stage(self.stage)?.objects.get(&self.object.key).map(|object| &**object)
+    }
+
+    /// The file in which it was declared.
+    fn file<'b>(&'b self, earlier: Option<Earlier<'b>>) -> &'b str {
+        &earlier.and_then(|earlier| self.declared(earlier)).unwrap_or(self.object).location.file
+    }
 }
 
 /// What is applied in a stage and declared no longer. It is among what differs, so that no more is applied than was read.
@@ -48,39 +129,21 @@ fn gone<'a>(
     all.filter(move |object| !is_declared(object)).map(move |object| Gone { stage, stays: declared.is_some(), object })
 }
 
-fn suspects<'a>(project: &Project, problems: &'a [Problem]) -> Vec<Suspect<'a>> {
-    let (documents, files): (Vec<_>, Vec<_>) = problems.iter().partition(|problem| problem.code == NOT_APPLIED);
-    let mut silent: BTreeSet<&str> = files.iter().map(|problem| problem.file.as_str()).collect();
-    for object in project.stages.iter().flat_map(|stage| stage.objects.iter()) {
-        if silent.is_empty() {
-            break;
-        }
-        silent.remove(object.location.file.as_str());
-    }
-    let files = files.into_iter().filter(|problem| silent.contains(problem.file.as_str())).map(Suspect::File);
-    files.chain(documents.into_iter().map(Suspect::Document)).collect()
+/// The files that declare anything.
+fn files(project: &Project) -> BTreeSet<&str> {
+    let objects = project.stages.iter().flat_map(|stage| stage.objects.iter());
+    objects.map(|object| object.location.file.as_str()).collect()
 }
 
-impl Suspect<'_> {
-    /// The problem as an error, if one of these has vanished behind it.
-    fn breaks(&self, gone: &[Gone<'_>]) -> Option<Problem> {
-        match self {
-            Self::File(problem) => {
-                let declared = |gone: &Gone<'_>| gone.object.location.file == problem.file;
-                gone.iter().any(declared).then(|| as_error(problem))
-            }
-            Self::Document(problem) => {
-                let lost = problem.may_stand_for.iter().find_map(|key| first(gone, key))?;
-                let (key, file) = (&lost.key, &lost.location.file);
-                let place = if *file == problem.file { "here".to_owned() } else { format!("in `{file}`") };
-                let kind = &key.kind;
-                Some(as_error(problem).hint(format!(
-                    "{key} was declared {place}, and would be deleted: did you mean `{kind}`? If not, remove this document too, \
-                     or `exclude` its file"
-                )))
-            }
-        }
-    }
+fn suspects<'a>(problems: &'a [Problem], declaring: &BTreeSet<&str>) -> Vec<Suspect<'a>> {
+    let (documents, files): (Vec<_>, Vec<_>) = problems.iter().partition(|problem| problem.code == NOT_APPLIED);
+    let silent = files.into_iter().filter(|problem| !declaring.contains(problem.file.as_str())).map(Suspect::File);
+    silent.chain(documents.into_iter().map(Suspect::Document)).collect()
+}
+
+fn would_be_deleted(key: &ObjectKey, file: &str, here: &str) -> String {
+    let place = if file == here { "here".to_owned() } else { format!("in `{file}`") };
+    format!("{key} was declared {place}, and would be deleted")
 }
 
 /// What is gone under a key, in the first stage that stays.
@@ -114,9 +177,22 @@ mod tests {
     }
 
     fn told(now: &[Object], problems: &[Problem], applied: &[Object]) -> Vec<String> {
-        let before = project(Shipyard::implicit(), applied);
-        let applied = assumed(&before, &"repo".into(), &CommitId::new("c"));
-        let breaking = breaking(&project(Shipyard::implicit(), now), problems, &applied);
+        told_after((applied, &[]), now, problems, applied)
+    }
+
+    /// `earlier` is what the applied revision declares, and what was wrong with its files; `recorded` what is applied, as it was
+    /// declared when it changed last.
+    fn told_after(
+        (earlier, known): (&[Object], &[Problem]),
+        now: &[Object],
+        problems: &[Problem],
+        recorded: &[Object],
+    ) -> Vec<String> {
+        let declares = |objects| project(Shipyard::implicit(), objects);
+        let (earlier, now) = (declares(earlier), declares(now));
+        let applied = assumed(&declares(recorded), &"repo".into(), &CommitId::new("c"));
+        let vanished = Vanished::of(&now, problems, &applied);
+        let breaking = vanished.breaking(Some(Earlier { project: &earlier, problems: known }));
         breaking.iter().map(ToString::to_string).collect()
     }
 
@@ -129,6 +205,33 @@ mod tests {
         let moved = [config_in("web.yaml", "web"), config_in("web.yaml", "api")];
         let applied = [config_in("web.yaml", "web"), config_in("api.yaml", "api")];
         assert!(told(&moved, &problems, &applied).is_empty(), "what was moved is not lost");
+    }
+
+    #[test]
+    fn a_file_that_was_renamed_breaks_its_revision_like_any_other() {
+        let (web, api) = (|file| config_in(file, "web"), config_in("api.yaml", "api"));
+        let recorded = [web("web.yaml"), api.clone()];
+        let problems = [problem("app.yaml")];
+        // Whether the push before renamed the file, or this one; what was wrong before; what is declared of `web` now.
+        let renamed = ([web("app.yaml"), api.clone()], []);
+        let (renames, is_known) = ((recorded.clone(), []), (recorded.clone(), [problem("app.yaml")]));
+        let is_gone = || vec![api.clone()];
+        assert_eq!(
+            told_after((&renamed.0, &renamed.1), &is_gone(), &problems, &recorded),
+            ["app.yaml:3:1: error: is no YAML"]
+        );
+        let told = told_after((&renames.0, &renames.1), &is_gone(), &problems, &recorded);
+        let hint = "(DeploymentConfig/web was declared in `web.yaml`, and would be deleted: is it here now?";
+        assert!(told.len() == 1 && told[0].contains("app.yaml:3:1: error: ") && told[0].contains(hint), "{told:?}");
+        assert!(told_after((&is_known.0, &is_known.1), &is_gone(), &problems, &recorded).is_empty(), "it never was");
+        let stays = [web("other.yaml"), api.clone()];
+        assert!(told_after((&renames.0, &renames.1), &stays, &problems, &recorded).is_empty(), "it is elsewhere");
+        let only_a_part = [config_in("web.yaml", "cart"), api.clone()];
+        assert!(
+            told_after((&renames.0, &renames.1), &only_a_part, &problems, &recorded).is_empty(),
+            "its file is there"
+        );
+        assert!(told_after((&[api.clone()], &[]), &is_gone(), &problems, &recorded).is_empty(), "it went earlier");
     }
 
     #[test]
@@ -163,6 +266,6 @@ mod tests {
         let mut applied = assumed(&project, &"repo".into(), &CommitId::new("c"));
         let of_stage = applied.values().next().cloned().expect("a stage");
         applied.insert(StageName::new("dev"), of_stage);
-        assert!(breaking(&project, &[stranger], &applied).is_empty());
+        assert!(Vanished::of(&project, &[stranger], &applied).breaking(None).is_empty());
     }
 }

@@ -4,14 +4,17 @@
 //! Whatever asked for it, a sync is the same: the head is compared with the one that was seen, and a new one is applied, or
 //! refused with a status that says why. Nothing is taken from who asked.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
+use crate::engine::holds;
 use crate::engine::records::{Records, Undecided};
 use crate::engine::rollback::propose;
 use crate::engine::sequence::incoming::Incoming;
 use crate::engine::sync::{self, Allowance, Head, Known, Planning, Trigger, Watched};
 use crate::engine::transition::Transition;
-use crate::engine::{holds, unreadable};
+use crate::engine::unreadable::{Earlier, Vanished};
 use crate::error::{Class, Failure, Result};
 use crate::executor::applied::{Stages, surroundings};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
@@ -20,6 +23,7 @@ use crate::manifest::Problem;
 use crate::model::cloud_event::CloudEvent;
 use crate::model::hold::{Hold, Release};
 use crate::model::ids::{CommitId, ProjectName, RunId, ServiceKey, ServiceName, StageName};
+use crate::model::project::Project;
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::state::{RepositoryState, RevisionResult, Versioned};
 use crate::store::{RunFilter, Transaction};
@@ -99,7 +103,7 @@ async fn try_sync(driver: &Driver, revisions: &dyn Revisions, first: bool) -> Re
     let release = fulfilled(driver, &stored.value, &read.head).await?;
     let mut records = Records::default();
     records.repositories.read(name.clone(), known(stored));
-    let (head, applied) = surrounded(driver, read, &release, &mut records).await?;
+    let (head, applied) = surrounded(driver, revisions, read, &release, &mut records).await?;
     let known = match driver.store.revision(&name, head.commit.as_str()).await? {
         Some(revision) => Some(Known { revision, overtaken: driver.store.overtaken_by(&name, &head.commit).await? }),
         None => None,
@@ -129,7 +133,7 @@ pub async fn trigger(driver: &Driver, revisions: &dyn Revisions, asked: Trigger<
         let mut records = Records::default();
         // Another revision that is applied meanwhile is met by deciding again.
         records.repositories.read(name.clone(), known(stored));
-        let (head, applied) = surrounded(driver, read, &Release::default(), &mut records).await?;
+        let (head, applied) = surrounded(driver, revisions, read, &Release::default(), &mut records).await?;
         let watched = revisions.watched();
         let decide =
             |transition: &mut Transition<'_>| sync::trigger(transition, &watched, &head, applied.clone(), asked);
@@ -243,7 +247,7 @@ pub async fn foresee(
     before: impl Fn(&mut Transition<'_>) -> Result<(), Undecided> + Sync,
 ) -> Result<(RevisionResult, Transaction, Stages)> {
     let mut records = Records::default();
-    let (head, applied) = surrounded(driver, read, release, &mut records).await?;
+    let (head, applied) = surrounded(driver, revisions, read, release, &mut records).await?;
     let (watched, planning) = (revisions.watched(), Planning::against(applied));
     let decide = |transition: &mut Transition<'_>| {
         before(transition)?;
@@ -277,17 +281,36 @@ async fn fulfilled(driver: &Driver, state: &RepositoryState, head: &Head) -> Res
 }
 
 /// What a head is decided on beside its files: what is applied, and whether a broken file was applied before.
-async fn surrounded(driver: &Driver, read: Read, release: &Release, records: &mut Records) -> Result<(Head, Stages)> {
+async fn surrounded(
+    driver: &Driver,
+    revisions: &dyn Revisions,
+    read: Read,
+    release: &Release,
+    records: &mut Records,
+) -> Result<(Head, Stages)> {
     let Read { mut head, problems } = read;
     let Ok(project) = head.declared.clone() else { return Ok((head, Stages::default())) };
     let seen = surroundings(&*driver.store, &project, release, records).await?;
-    let breaking = unreadable::breaking(&project, &problems, &seen.stages);
+    let vanished = Vanished::of(&project, &problems, &seen.stages);
+    let earlier = if vanished.needs_earlier() { earlier(driver, revisions).await? } else { None };
+    let earlier = earlier.as_ref().map(|(project, problems)| Earlier { project, problems });
+    let breaking = vanished.breaking(earlier);
     if !breaking.is_empty() {
         head.declared = Err(breaking.iter().map(ToString::to_string).collect());
         return Ok((head, Stages::default()));
     }
     let head = Head { declared: Ok(seen.project), lifted: seen.lifted, ..head };
     Ok((head, seen.stages))
+}
+
+/// What the applied revision declares, and what was wrong with its files; nothing, if it cannot be read any more.
+async fn earlier(driver: &Driver, revisions: &dyn Revisions) -> Result<Option<(Arc<Project>, Vec<Problem>)>> {
+    let Some(commit) = state(driver, revisions).await?.value.applied else { return Ok(None) };
+    match revisions.at(&commit).await {
+        Ok(Read { head, problems }) => Ok(head.declared.ok().map(|project| (project, problems))),
+        Err(failure) if failure.class() == Class::Stalled => Ok(None),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// What is remembered of a repository, or what there is to know of one that nothing is remembered of.

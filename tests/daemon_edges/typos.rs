@@ -72,6 +72,36 @@ fn what_is_moved_and_mistyped_in_one_push_is_not_deleted() {
 }
 
 #[test]
+fn what_is_in_a_file_that_was_renamed_is_not_deleted_once_nobody_can_read_it() {
+    const MANGLED: &str = "{{ nothing that is YAML\n";
+    let world = World::new(&[]);
+    world.start();
+    let (web, api) = (sleeper("web", "type: Recreate", "1"), sleeper("api", "type: Recreate", "1"));
+    world.deploy(&[("web.yaml", &web), ("api.yaml", &api), ("chart.yaml", MANGLED)], "success");
+    let work = world.git.work();
+    let refused = |commit: &str, hint: &str| {
+        let why = world.status(commit, "launchway/plan", "error");
+        assert!(why.contains("app.yaml:1:") && why.contains(hint), "{why}");
+        let plan = world.run(&["plan", &work.display().to_string(), "--from", "applied"]);
+        let told = String::from_utf8_lossy(&plan.stdout).into_owned();
+        assert!(plan.status.code() == Some(1) && told.contains("app.yaml:1:"), "{told}");
+    };
+    std::fs::remove_file(work.join("web.yaml")).unwrap();
+    let at_once = world.git.push_files(&[("app.yaml", MANGLED)]);
+    refused(&at_once, "DeploymentConfig/web was declared in `web.yaml`");
+    let renamed = world.git.push_files(&[("app.yaml", &web)]);
+    world.status(&renamed, "launchway/default", "skipped");
+    let later = world.git.push_files(&[("app.yaml", MANGLED)]);
+    refused(&later, "app.yaml");
+    assert_eq!(world.json(&["get", "dc"])["items"].as_array().map_or(0, Vec::len), 2, "nothing was deleted");
+    // What was never read is nobody's any more.
+    std::fs::remove_file(work.join("api.yaml")).unwrap();
+    let meant = world.git.push_files(&[("app.yaml", &web), ("chart.yaml", &format!("{MANGLED}more\n"))]);
+    world.status(&meant, "launchway/default", "success");
+    assert_eq!(world.json(&["get", "dc"])["items"].as_array().map_or(0, Vec::len), 1, "what was taken out is gone");
+}
+
+#[test]
 fn a_program_that_git_does_not_have_as_executable_refuses_its_revision_at_once() {
     let world = World::new(&[]);
     world.start();
