@@ -47,7 +47,9 @@ fn spelled_out(text: &str) -> String {
         true => c.escape_unicode().to_string(),
         false => c.to_string(),
     };
-    text.chars().map(spell).collect()
+    // A line may end as on Windows: a difference of such a file is to be a patch.
+    let lines = text.split("\r\n").map(|line| line.chars().map(spell).collect::<String>());
+    lines.collect::<Vec<_>>().join("\r\n")
 }
 
 /// What is no visible character, but for the ends of lines and tabs.
@@ -66,6 +68,7 @@ mod tests {
         let red = AnsiColor::Red.on_default();
         for (text, expected) in [
             ("plain, ünïcode 🚢\n\tand lines".to_owned(), "plain, ünïcode 🚢\n\tand lines"),
+            ("a line\r\nover\rwritten\r".to_owned(), "a line\r\nover\\u{d}written\\u{d}"),
             (styled(red, "failed"), "\u{1b}[31mfailed\u{1b}[0m"),
             (styled(red, "\u{1b}[2Jgone"), "\u{1b}[31m\\u{1b}[2Jgone\u{1b}[0m"),
             ("a\u{1b}]0;title\u{7}b\rc".to_owned(), "a\\u{1b}]0;title\\u{7}b\\u{d}c"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::engine::records::{Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::model::ids::{Namespace, ProjectName, RepositoryName, StageName};
-use crate::model::project::{Project, StageContent};
+use crate::model::project::Project;
 use crate::model::state::RepositoryState;
 use crate::model::unique_name::{NameOwner, UniqueName};
 
@@ -37,7 +37,9 @@ pub(in crate::engine) fn taken(
         );
         return Ok(Some(Taken { name: Some(name), reason }));
     }
-    if let Some(left) = renamed(records, repository, project)?.or(moved(records, repository, project)?) {
+    if let Some(before) = records.repositories.get(repository)?
+        && let Some(left) = renamed(records, before, project)?.or(moved(records, before, project)?)
+    {
         return Ok(Some(left));
     }
     let mut own: BTreeMap<&Namespace, String> = BTreeMap::new();
@@ -65,64 +67,55 @@ pub(in crate::engine) fn taken(
 }
 
 /// Why a project keeps its name: something of it is deployed under that, and would be left behind.
-fn renamed(records: &Records, repository: &RepositoryName, project: &Project) -> Result<Option<Taken>, Undecided> {
-    let Some(state) = records.repositories.get(repository)? else { return Ok(None) };
-    let Some(before) = state.project.as_ref().filter(|before| **before != project.name) else { return Ok(None) };
-    let name = UniqueName::Project(before.clone());
-    if records.names.get(&name)?.is_none_or(|owner| &owner.repository != repository) {
+fn renamed(records: &Records, before: &RepositoryState, project: &Project) -> Result<Option<Taken>, Undecided> {
+    let Some(was) = before.project.as_ref().filter(|was| **was != project.name) else { return Ok(None) };
+    let name = UniqueName::Project(was.clone());
+    if records.names.get(&name)?.is_none_or(|owner| owner.repository != before.name) {
         return Ok(None);
     }
-    Ok(records.inhabited(before)?.first().map(|stage| {
+    Ok(records.inhabited(was)?.first().map(|stage| {
         let reason = format!(
-            "stage `{stage}` of project `{before}` is deployed, and would be left behind by project `{}`; give it the name \
-             `{before}` again in launchway.yaml, or first push a revision of `{before}` that declares nothing",
+            "stage `{stage}` of project `{was}` is deployed, and would be left behind by project `{}`; give it the name \
+             `{was}` again in launchway.yaml, or first push a revision of `{was}` that declares nothing",
             project.name
         );
         Taken { name: Some(name), reason }
     }))
 }
 
-/// Why a stage stays where it is: something of it lives there, and would be left behind.
-fn moved(records: &Records, repository: &RepositoryName, project: &Project) -> Result<Option<Taken>, Undecided> {
-    let Some(state) = records.repositories.get(repository)? else { return Ok(None) };
-    for namespace in &state.namespaces {
-        let name = UniqueName::Namespace(namespace.clone());
-        let owner = records.names.get(&name)?;
-        let Some(owner) = owner.filter(|owner| owner.project == project.name) else { continue };
-        let Some(stage) = owner.stage.as_ref().and_then(|stage| project.stage(stage)) else { continue };
+/// Why a stage stays where it is: something of it lives there, and would be left behind. A hold may keep that, although the
+/// stage was declared no longer meanwhile.
+fn moved(records: &Records, before: &RepositoryState, project: &Project) -> Result<Option<Taken>, Undecided> {
+    for stage in &project.stages {
         let to = &stage.destination.namespace;
-        if to != namespace && records.inhabited(&project.name)?.contains(&stage.name) {
-            let reason = cannot_move(stage, &format!("namespace `{namespace}`"));
-            return Ok(Some(Taken { name: Some(name), reason }));
-        }
-    }
-    returned_elsewhere(records, project, state)
-}
-
-/// Why a stage that was declared no longer comes back only where it was: something of it, which a hold keeps, lives there.
-fn returned_elsewhere(
-    records: &Records,
-    project: &Project,
-    before: &RepositoryState,
-) -> Result<Option<Taken>, Undecided> {
-    let stays = |stage: &&StageContent| before.namespaces.contains(&stage.destination.namespace);
-    for stage in project.stages.iter().filter(|stage| !stays(stage)) {
-        let owner = records.names.get(&UniqueName::Namespace(stage.destination.namespace.clone()))?;
         let is_its = |owner: &NameOwner| owner.project == project.name && owner.stage.as_ref() == Some(&stage.name);
-        if !owner.is_some_and(is_its) && records.inhabited(&project.name)?.contains(&stage.name) {
-            let (name, reason) = (UniqueName::Project(project.name.clone()), cannot_move(stage, "another namespace"));
-            return Ok(Some(Taken { name: Some(name), reason }));
+        let was_declared_here = before.namespaces.contains(to)
+            && records.names.get(&UniqueName::Namespace(to.clone()))?.is_some_and(is_its);
+        if was_declared_here {
+            continue; // where it lives, if anywhere
+        }
+        if let Some(from) = lives_in(records, &project.name, &stage.name)?.filter(|from| *from != to) {
+            let reason = format!(
+                "stage `{}` lives in namespace `{from}` and cannot move to `{to}`; give it that `namespace` again in \
+                 launchway.yaml, or another name, under which everything is deployed anew",
+                stage.name
+            );
+            return Ok(Some(Taken { name: Some(UniqueName::Project(project.name.clone())), reason }));
         }
     }
     Ok(None)
 }
 
-fn cannot_move(stage: &StageContent, from: &str) -> String {
-    format!(
-        "stage `{}` lives in {from} and cannot move to `{}`; give it that `namespace` again in launchway.yaml, or another name, \
-         under which everything is deployed anew",
-        stage.name, stage.destination.namespace
-    )
+/// The namespace in which anything is left of a stage.
+fn lives_in<'a>(
+    records: &'a Records,
+    project: &ProjectName,
+    stage: &StageName,
+) -> Result<Option<&'a Namespace>, Undecided> {
+    match records.inhabited(project)?.contains(stage) {
+        true => records.lives_in(project, stage),
+        false => Ok(None),
+    }
 }
 
 /// Who lives in a namespace that has an owner; nobody, if it is declared no longer and nothing of it is left there.
@@ -138,7 +131,8 @@ fn in_use(
         // What the repository declared by another name it declares no longer.
         false => &owner.repository != repository && is_declared(records, owner, namespace)?,
     };
-    Ok((declared || records.inhabited(&owner.project)?.contains(stage)).then(|| place(stage, &owner.project)))
+    let is_there = declared || lives_in(records, &owner.project, stage)? == Some(namespace);
+    Ok(is_there.then(|| place(stage, &owner.project)))
 }
 
 /// Whether what is applied of a namespace's owner declares it.
@@ -205,27 +199,39 @@ pub(in crate::engine) fn give_up(
     let owner = transition.records.names.get(name)?.filter(|owner| &owner.repository == repository);
     let Some(owner) = owner.cloned() else { return Ok(()) };
     transition.records.names.put(name, None)?;
-    owner.claimants.iter().try_for_each(|claimant| transition.plan_again(claimant))
+    judge_again(transition, name, owner.claimants.iter())
 }
 
-/// Something has left a namespace, or nobody declares it any more: those that were refused it are judged anew. While its owner
-/// declares it, that is the owner alone, which waits to move; and wherever it was, the owner that waits to be called otherwise.
+/// Something has left a namespace: whoever has it may have waited for that to move, or to be called otherwise; and others, if nobody
+/// declares it any more.
 ///
 /// # Errors
 /// If something must be read first.
 pub(in crate::engine) fn left(transition: &mut Transition<'_>, namespace: &Namespace) -> Result<(), Undecided> {
-    let owner = transition.records.names.get(&UniqueName::Namespace(namespace.clone()))?;
-    let Some(owner) = owner.cloned() else { return Ok(()) };
-    let project = transition.records.names.get(&UniqueName::Project(owner.project.clone()))?;
-    if project.is_some_and(|it| it.repository == owner.repository && it.claimants.contains(&owner.repository)) {
-        transition.plan_again(&owner.repository)?;
-    }
-    if owner.claimants.is_empty() {
+    let name = UniqueName::Namespace(namespace.clone());
+    let Some(owner) = transition.records.names.get(&name)?.cloned() else { return Ok(()) };
+    let project = UniqueName::Project(owner.project.clone());
+    let of_project = transition.records.names.get(&project)?.map(|it| it.claimants.clone()).unwrap_or_default();
+    judge_again(transition, &project, of_project.get(&owner.repository).into_iter())?;
+    if owner.claimants.is_empty() || is_declared(transition.records, &owner, namespace)? {
         return Ok(());
     }
-    let is_declared = is_declared(transition.records, &owner, namespace)?;
-    let mut judged = owner.claimants.iter().filter(|claimant| !is_declared || **claimant == owner.repository);
-    judged.try_for_each(|claimant| transition.plan_again(claimant))
+    judge_again(transition, &name, owner.claimants.iter())
+}
+
+/// Those of the claimants of a name are judged anew that still wait for it: their newest head was refused for it.
+fn judge_again<'a>(
+    transition: &mut Transition<'_>,
+    name: &UniqueName,
+    claimants: impl Iterator<Item = &'a RepositoryName>,
+) -> Result<(), Undecided> {
+    for claimant in claimants {
+        let state = transition.records.repositories.get(claimant)?;
+        if state.is_some_and(|state| state.refused_name.as_ref() == Some(name)) {
+            transition.plan_again(claimant)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -275,6 +281,8 @@ mod tests {
         for (project, left) in [("shop", left), ("shop-api", BTreeSet::new()), ("store", BTreeSet::new())] {
             records.found(Lookup::Inhabited(project.into()), Found::Stages(left));
         }
+        let place = Lookup::LivesIn("shop".into(), "api-dev".into());
+        records.found(place, Found::Namespace(Some("shop-api-dev".into())));
         records
     }
 
@@ -302,17 +310,12 @@ mod tests {
     fn a_stage_moves_to_another_namespace_only_while_nothing_of_it_is_anywhere() {
         let mut moves = project("shop", &["api-dev"]);
         moves.stages[0].destination.namespace = "live".into();
-        for (now, inhabited, lives_in) in [
-            ("api-dev", true, "`shop-api-dev`"),
-            ("api-dev", false, ""),
-            // Its end is held: it is declared no longer.
-            ("qa", true, "another namespace"),
-            ("qa", false, ""),
-        ] {
+        // With `qa` its end is held, and it is declared no longer.
+        for (now, inhabited) in [("api-dev", true), ("api-dev", false), ("qa", true), ("qa", false)] {
             let before = remembered(&project("shop", &[now]), inhabited);
             let why = taken(&before, &"one".into(), &moves).expect("everything was read");
             assert_eq!(why.is_some(), inhabited, "{why:?}");
-            assert!(why.is_none_or(|why| why.reason.contains(lives_in) && why.reason.contains("`live`")));
+            assert!(why.is_none_or(|why| why.reason.contains("`shop-api-dev`") && why.reason.contains("`live`")));
         }
     }
 

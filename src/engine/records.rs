@@ -314,6 +314,17 @@ impl Records {
         }
     }
 
+    /// The namespace in which anything is left of a stage, if anything is.
+    ///
+    /// # Errors
+    /// If it was not looked up yet.
+    pub fn lives_in(&self, project: &ProjectName, stage: &StageName) -> Result<Option<&Namespace>, Undecided> {
+        match self.lookup(Lookup::LivesIn(project.clone(), stage.clone()))? {
+            Found::Namespace(namespace) => Ok(namespace.as_ref()),
+            _ => Ok(None),
+        }
+    }
+
     /// A time that is looked up, if there is one.
     ///
     /// # Errors

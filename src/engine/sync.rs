@@ -134,6 +134,7 @@ pub fn decide(
     state.seen = Some(head.commit.clone());
     state.synced_at = Some(transition.now);
     state.problem = None;
+    state.refused_name = claimed.clone();
     let (down, left) = (state.down, &lived_in - &state.namespaces);
     transition.records.repositories.put(&watched.name, Some(state))?;
     claimed.map_or(Ok(()), |name| names::claim(transition, &watched.name, &name))?;

@@ -42,8 +42,6 @@ pub struct Earlier<'a> {
 pub struct Vanished<'a> {
     gone: Vec<Gone<'a>>,
     suspects: Vec<Suspect<'a>>,
-    /// The files that are there, as far as anything is declared or wrong in them.
-    there: BTreeSet<&'a str>,
 }
 
 impl<'a> Vanished<'a> {
@@ -52,33 +50,38 @@ impl<'a> Vanished<'a> {
         let gone: Vec<Gone<'_>> =
             applied.iter().flat_map(|(stage, seen)| gone(stage, project.stage(stage), seen)).collect();
         if gone.is_empty() || problems.is_empty() {
-            return Self { gone, suspects: Vec::new(), there: BTreeSet::new() };
+            return Self { gone, suspects: Vec::new() };
         }
-        let mut there = files(project);
-        let suspects = suspects(problems, &there);
-        there.extend(problems.iter().map(|problem| problem.file.as_str()));
-        Self { gone, suspects, there }
+        Self { gone, suspects: suspects(problems, &files(project)) }
     }
 
-    /// Whether the applied revision has to be read to tell: a file may have got another name.
+    /// Whether the applied revision has to be read to tell: a file of which nothing could be read may have got another name.
     pub fn needs_earlier(&self) -> bool {
-        self.suspects.iter().any(|suspect| matches!(suspect, Suspect::File(_)))
+        self.silent().any(|problem| problem.is_unread)
     }
 
     /// The problems that break the revision, as errors: of what was applied something is declared no longer, and may have
-    /// vanished behind them. A document may have been moved in the same push, so its file does not matter.
+    /// vanished behind them. A document may have been moved in the same push, so its file does not matter. Nothing is known of an
+    /// `earlier` revision that cannot be read any more: anything that is gone may have been where nothing can be read now.
     pub fn breaking(&self, earlier: Option<Earlier<'_>>) -> Vec<Problem> {
         self.suspects.iter().filter_map(|suspect| self.breaks(suspect, earlier)).collect()
+    }
+
+    /// What is wrong in files of which nothing is declared.
+    fn silent(&self) -> impl Iterator<Item = &'a Problem> {
+        self.suspects.iter().filter_map(|suspect| match suspect {
+            Suspect::File(problem) => Some(*problem),
+            Suspect::Document(_) => None,
+        })
     }
 
     fn breaks(&self, suspect: &Suspect<'_>, earlier: Option<Earlier<'_>>) -> Option<Problem> {
         match suspect {
             Suspect::File(problem) => {
-                let is_here = |gone: &Gone<'_>| gone.file(earlier) == problem.file;
-                if self.gone.iter().any(is_here) {
+                if self.gone.iter().any(|gone| gone.was_in(&problem.file, earlier)) {
                     return Some(as_error(problem));
                 }
-                let lost = self.renamed_to(problem, earlier?)?;
+                let lost = self.hidden_in(problem, earlier)?;
                 let what = would_be_deleted(&lost.object.key, lost.file(earlier), &problem.file);
                 Some(as_error(problem).hint(format!("{what}: is it here now? If not, `exclude` this file")))
             }
@@ -93,15 +96,16 @@ impl<'a> Vanished<'a> {
         }
     }
 
-    /// What may stand in a file that cannot be read since this revision, which may have given it another name: what was
-    /// declared until then, in a file that is there no longer.
-    fn renamed_to(&self, problem: &Problem, earlier: Earlier<'_>) -> Option<&Gone<'a>> {
-        if earlier.problems.iter().any(|known| known.file == problem.file) {
+    /// What may have got into a file of which nothing can be read since this revision: something else that is declared no longer
+    /// since then. What nobody could read before has declared nothing.
+    fn hidden_in(&self, problem: &Problem, earlier: Option<Earlier<'_>>) -> Option<&Gone<'a>> {
+        let is_known = |known: &Problem| known.is_unread && known.file == problem.file;
+        if !problem.is_unread || earlier.is_some_and(|earlier| earlier.problems.iter().any(is_known)) {
             return None;
         }
-        let file = |gone: &Gone<'_>| gone.declared(earlier).map(|object| object.location.file.clone());
-        let is_lost = |gone: &&Gone<'_>| gone.stays && file(gone).is_some_and(|file| !self.there.contains(&*file));
-        self.gone.iter().find(is_lost)
+        let is_new = |gone: &Gone<'_>| earlier.is_none_or(|earlier| gone.declared(earlier).is_some());
+        let is_elsewhere = |gone: &Gone<'_>| self.silent().any(|other| gone.was_in(&other.file, earlier));
+        self.gone.iter().find(|gone| gone.stays && is_new(gone) && !is_elsewhere(gone))
     }
 }
 
@@ -111,7 +115,12 @@ impl Gone<'_> {
         earlier.project.stage(self.stage)?.objects.get(&self.object.key).map(|object| &**object)
     }
 
-    /// The file in which it was declared.
+    /// Whether a file declared it, by its record or by the applied revision.
+    fn was_in(&self, file: &str, earlier: Option<Earlier<'_>>) -> bool {
+        self.object.location.file == file || self.file(earlier) == file
+    }
+
+    /// The file in which it was declared last.
     fn file<'b>(&'b self, earlier: Option<Earlier<'b>>) -> &'b str {
         &earlier.and_then(|earlier| self.declared(earlier)).unwrap_or(self.object).location.file
     }
@@ -167,7 +176,7 @@ mod tests {
 
     fn problem(file: &str) -> Problem {
         let place = Location { file: file.into(), line: 3, column: 1 };
-        Problem::error(&place, "yaml", "is no YAML").warning()
+        Problem::error(&place, "yaml", "is no YAML").warning().unread()
     }
 
     fn config_in(file: &str, name: &str) -> Object {
@@ -227,11 +236,27 @@ mod tests {
         let stays = [web("other.yaml"), api.clone()];
         assert!(told_after((&renames.0, &renames.1), &stays, &problems, &recorded).is_empty(), "it is elsewhere");
         let only_a_part = [config_in("web.yaml", "cart"), api.clone()];
-        assert!(
-            told_after((&renames.0, &renames.1), &only_a_part, &problems, &recorded).is_empty(),
-            "its file is there"
-        );
+        let told = told_after((&renames.0, &renames.1), &only_a_part, &problems, &recorded);
+        assert_eq!(told.len(), 1, "it was split off: {told:?}");
         assert!(told_after((&[api.clone()], &[]), &is_gone(), &problems, &recorded).is_empty(), "it went earlier");
+        let was_read = Problem { is_unread: false, ..problem("app.yaml") };
+        assert!(told_after((&renames.0, &[]), &is_gone(), &[was_read], &recorded).is_empty(), "nothing hides there");
+        // It was put into another file without a change, and is back where its record has it.
+        let (joined, back) = ([web("all.yaml"), config_in("all.yaml", "api")], [config_in("all.yaml", "api")]);
+        let told = told_after((&joined, &[]), &back, &[problem("web.yaml")], &recorded);
+        assert_eq!(told, ["web.yaml:3:1: error: is no YAML"]);
+    }
+
+    #[test]
+    fn nothing_is_deleted_beside_an_unreadable_file_where_nobody_knows_what_was_in_it() {
+        let project = |objects: &[Object]| project(Shipyard::implicit(), objects);
+        let (now, recorded) = (project(&[]), project(&[config_in("web.yaml", "web")]));
+        let applied = assumed(&recorded, &"repo".into(), &CommitId::new("c"));
+        let problems = [problem("chart.yaml")];
+        let vanished = Vanished::of(&now, &problems, &applied);
+        assert!(vanished.needs_earlier());
+        assert_eq!(vanished.breaking(None).len(), 1);
+        assert_eq!(vanished.breaking(Some(Earlier { project: &recorded, problems: &problems })), []);
     }
 
     #[test]

@@ -8,11 +8,11 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Ids};
-use crate::engine::records::{Found, Lookup, Need, Records, Undecided};
+use crate::engine::records::{Lookup, Need, Records, Undecided};
 use crate::engine::transition::{Input, SLOTS_AT_ONCE, Touched, Transition};
 use crate::error::{Failure, Result};
-use crate::executor::evaluations;
 use crate::executor::hindrances::Hindrances;
+use crate::executor::lookup::look_up;
 use crate::executor::pace::Pace;
 use crate::executor::recent::{Recent, stored};
 use crate::executor::renderings::Renderings;
@@ -21,11 +21,10 @@ use crate::executor::sinks::Subscribers;
 use crate::executor::writer_lanes::WriterLanes;
 use crate::model::action::Lane;
 use crate::model::event::Event;
-use crate::model::ids::{ConfigKey, ProjectName, RunId};
-use crate::model::rollback::Past;
-use crate::model::run::{Run, TaskLimits};
+use crate::model::ids::{ProjectName, RunId};
+use crate::model::run::TaskLimits;
 use crate::model::transaction::{RecordKey, Write};
-use crate::store::{CommitError, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter, Store, Transaction};
+use crate::store::{CommitError, OutboxId, OutboxRow, Retained, Retention, Store, Transaction};
 use crate::telemetry::Metrics;
 
 /// How often something is decided anew before giving up; conflicts come from a handful of tasks of one process.
@@ -403,72 +402,6 @@ fn kept<T>(
         *answer = Some(decision(transition)?);
         Ok(())
     }
-}
-
-async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
-    Ok(match lookup {
-        Lookup::PlanOf(plan, service) => Found::Plan(store.plan_of(plan, service).await?.map(Arc::new)),
-        Lookup::NewestPlanOf(project, service) => {
-            Found::Plan(store.newest_plan_of(project, service).await?.map(Arc::new))
-        }
-        Lookup::NewestVersion(config) => {
-            let filter = RunFilter { limit: 1, ..versions_of(config) };
-            let newest = store.runs(&filter).await?.whole()?.into_iter().next().map(|run| run.value);
-            Found::Number(match newest {
-                Some(Run::Deployment(run)) => run.version,
-                Some(Run::Sequence(_)) | None => 0,
-            })
-        }
-        Lookup::History(config) => Found::Versions(history(store, config).await?),
-        Lookup::PlannedAt(repository, commit) => {
-            let revision = store.outline(repository, commit.as_str()).await?;
-            Found::Moment(revision.and_then(|revision| revision.plan().map(|plan| plan.at)))
-        }
-        Lookup::LastPlanned => {
-            let repositories = store.repositories().await?.found;
-            Found::Moment(repositories.iter().filter_map(|known| known.value.planned_at).max())
-        }
-        Lookup::Outline(repository, commit) => {
-            let revision = store.outline(repository, commit.as_str()).await?;
-            Found::Plan(revision.and_then(|revision| revision.plan().cloned()).map(Arc::new))
-        }
-        Lookup::WasDelivered(repository, id) => Found::Number(u32::from(store.was_delivered(repository, id).await?)),
-        Lookup::SeenTags(repository) => Found::Tags(store.seen_tags(repository).await?.map(Arc::new)),
-        Lookup::Inhabited(project) => {
-            let open = store.open_slot_keys(Some(project)).await?.into_iter().map(|slot| slot.stage);
-            Found::Stages(store.applied_stages(project).await?.into_iter().chain(open).collect())
-        }
-        Lookup::Attempts(repository, commit, service, sequence) => {
-            Found::Number(store.attempts(repository, commit, service, sequence.as_deref()).await?)
-        }
-        Lookup::Evaluations(service, sequence, included, most) => {
-            Found::Evaluations(evaluations::earlier(store, (service, sequence), *included, *most).await?)
-        }
-    })
-}
-
-/// What lists the versions of a deployment config.
-fn versions_of(config: &ConfigKey) -> RunFilter {
-    RunFilter {
-        project: Some(config.project.clone()),
-        stage: Some(config.stage.clone()),
-        config: Some(config.name.clone()),
-        sequences: Some(false),
-        ..RunFilter::default()
-    }
-}
-
-async fn history(store: &dyn ReadStore, config: &ConfigKey) -> Result<Vec<Past>> {
-    let runs = store.runs(&versions_of(config)).await?.whole()?;
-    let mut versions: Vec<Past> = runs
-        .iter()
-        .filter_map(|run| match &run.value {
-            Run::Deployment(run) => Some(Past::from(&**run)),
-            Run::Sequence(_) => None,
-        })
-        .collect();
-    versions.sort_by_key(|past| past.version);
-    Ok(versions)
 }
 
 /// What there is to say after [`TRIES`].

@@ -17,6 +17,7 @@ pub mod hindrances;
 pub mod imports;
 mod inherited;
 mod line;
+mod lookup;
 pub mod outbox;
 pub mod pace;
 pub mod perform;

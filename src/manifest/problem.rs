@@ -53,6 +53,9 @@ pub struct Problem {
     /// What a document that is not applied may have declared before, when its kind was another.
     #[serde(skip)]
     pub may_stand_for: Vec<ObjectKey>,
+    /// Whether nothing of its file could be read, so that it may declare anything.
+    #[serde(skip)]
+    pub is_unread: bool,
 }
 
 impl Problem {
@@ -69,6 +72,7 @@ impl Problem {
             pointer: String::new(),
             field: String::new(),
             may_stand_for: Vec::new(),
+            is_unread: false,
         }
     }
 
@@ -81,6 +85,13 @@ impl Problem {
     #[must_use]
     pub fn warning(mut self) -> Self {
         self.severity = Severity::Warning;
+        self
+    }
+
+    /// Says that nothing of its file could be read.
+    #[must_use]
+    pub fn unread(mut self) -> Self {
+        self.is_unread = true;
         self
     }
 

@@ -28,7 +28,8 @@ pub fn news(posted: &[Posted], rendering: Rendering) -> Vec<CommitStatus> {
         let (before, reopens) = (&known.status, status.attempt > known.status.attempt);
         let is_late = (status.attempt, number) < (before.attempt, known.rendering);
         let takes_back = before.is_outcome() && !status.state.is_final() && !reopens;
-        known.rendering == DOUBTED || !is_late && !takes_back && !before.reads_like(status)
+        let is_alike = before.reads_like(status) && before.lacks_some == status.lacks_some;
+        known.rendering == DOUBTED || !is_late && !takes_back && !is_alike
     };
     statuses.into_iter().filter(is_news).collect()
 }

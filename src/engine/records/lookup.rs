@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::model::evaluation::{Earlier, Included};
-use crate::model::ids::{CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName};
+use crate::model::ids::{
+    CommitId, ConfigKey, Namespace, PlanId, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
+};
 use crate::model::plan::Plan;
 use crate::model::rollback::Past;
 use crate::model::tag::SeenTags;
@@ -34,6 +36,8 @@ pub enum Lookup {
     SeenTags(RepositoryName),
     /// The stages of a project of which anything is left; grows only with the repository that declares it.
     Inhabited(ProjectName),
+    /// The namespace in which anything is left of a stage, if anything is; it cannot change while there is.
+    LivesIn(ProjectName, StageName),
     /// The last attempt at a revision for a service, at delivering it or at a sequence that only runs tasks; moves with
     /// the service's slot.
     Attempts(RepositoryName, CommitId, ServiceKey, Option<String>),
@@ -61,6 +65,8 @@ pub enum Found {
     Versions(Vec<Past>),
     /// Stages.
     Stages(BTreeSet<StageName>),
+    /// A namespace, if there is one.
+    Namespace(Option<Namespace>),
     /// A time, if there is one.
     Moment(Option<Timestamp>),
     /// Evaluations.

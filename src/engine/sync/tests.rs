@@ -141,14 +141,15 @@ fn a_head_that_is_refused_changes_nothing_and_says_why() {
     let taken = "repository `other` declares project `shop` already; rename one in launchway.yaml, or, if `other` is what this one was \
                  called before, call it so again in the configuration";
     let rewrite = "history was rewritten: c2 does not descend from c1; `launchway sync --accept-rewrite c2` accepts it";
-    for (memory, head, expected) in [
-        (before(), rewritten("c2"), refused(rewrite)),
-        (before(), broken, RevisionResult::Broken { problems: vec!["web.yaml:3: no image".into()] }),
-        (before().with(owner), head("c2", &FILES), refused(taken)),
+    let refused_name = Some(owner.name.clone());
+    for (memory, head, expected, refused_name) in [
+        (before(), rewritten("c2"), refused(rewrite), None),
+        (before(), broken, RevisionResult::Broken { problems: vec!["web.yaml:3: no image".into()] }, None),
+        (before().with(owner), head("c2", &FILES), refused(taken), refused_name),
     ] {
         let made = synced(&memory, &head);
         assert_eq!(made.answer, expected);
-        let state = RepositoryState { seen: Some("c2".into()), synced_at: Some(NOW), ..repository() };
+        let state = RepositoryState { seen: Some("c2".into()), synced_at: Some(NOW), refused_name, ..repository() };
         assert_eq!(*made.only::<RepositoryState>(), state, "it is seen, and not applied");
         assert_eq!(revision_of(&made).map(|revision| &revision.result), Some(&expected));
         assert!(made.started().is_empty() && made.written::<NameOwner>().is_empty(), "{made:#?}");

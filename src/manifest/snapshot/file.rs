@@ -53,7 +53,7 @@ impl Parsed {
         let has_template = match content(entry, files)? {
             Ok(bytes) => declare(&entry.path, &bytes, &contexts, &mut declarations),
             Err(problem) => {
-                declarations.problems.push(problem);
+                declarations.problems.push(problem.unread());
                 false
             }
         };
@@ -156,7 +156,7 @@ fn declare(path: &str, bytes: &[u8], contexts: &[Arc<StageContext>], declaration
         let told = reading.errors.iter().map(|error| problem(path, error));
         match is_ours {
             true => declarations.problems.extend(told),
-            false => declarations.problems.extend(told.take(1).map(Problem::warning)),
+            false => declarations.problems.extend(told.take(1).map(|problem| problem.warning().unread())),
         }
         return false;
     }

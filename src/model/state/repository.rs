@@ -11,6 +11,7 @@ use crate::model::preview::Preview;
 use crate::model::project::OnFailure;
 use crate::model::proposal::Proposal;
 use crate::model::time::Timestamp;
+use crate::model::unique_name::UniqueName;
 
 /// A watched repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +43,9 @@ pub struct RepositoryState {
     pub status_problems: BTreeMap<WriterName, String>,
     /// A revision that may replace history although it is no descendant.
     pub accepted_rewrite: Option<CommitId>,
+    /// The name for which the newest head was refused, because another has it or something would be left behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_name: Option<UniqueName>,
     /// A revision that may delete more than the rule allows.
     pub allowed_prune: Option<CommitId>,
     /// Whether a person took it down; nothing starts until it is brought up again.
@@ -101,6 +105,7 @@ impl RepositoryState {
             problem: None,
             status_problems: BTreeMap::new(),
             accepted_rewrite: None,
+            refused_name: None,
             allowed_prune: None,
             down: false,
             down_by: String::new(),

@@ -113,7 +113,7 @@ fn a_stage_that_goes_before_anything_of_it_was_applied_goes_from_where_it_was_de
 fn a_project_that_moves_is_asked_for_again_once_nothing_is_left_where_it_was() {
     let renamed = ["project store", "shipyard dev", "declare web"];
     for (moved, reason) in [
-        (declares(&SHOP, Some("live")), "cannot move to `live`"),
+        (declares(&SHOP, Some("live")), "lives in namespace `shop-dev` and cannot move to `live`"),
         (declares(&renamed, None), "would be left behind by project `store`"),
         (declares(&renamed, Some("shop-dev")), "would be left behind by project `store`"),
     ] {
@@ -137,7 +137,7 @@ fn a_project_that_is_called_otherwise_waits_for_stages_too_that_it_declares_no_l
     assert_eq!(syncs(&mut memory, FIRST, declares(&["shipyard production"], None)).0, is_planned());
     for (lines, namespace, reason) in [
         (&["project store", "shipyard production"][..], None, "stage `dev` of project `shop` is deployed"),
-        (&SHOP, Some("live"), "stage `dev` lives in another namespace and cannot move to `live`"),
+        (&SHOP, Some("live"), "stage `dev` lives in namespace `shop-dev` and cannot move to `live`"),
     ] {
         let mut memory = memory.clone();
         let (refused, again) = syncs(&mut memory, FIRST, declares(lines, namespace));
@@ -146,4 +146,37 @@ fn a_project_that_is_called_otherwise_waits_for_stages_too_that_it_declares_no_l
         assert_eq!(web_leaves(&mut memory), [FIRST.into()]);
         assert_eq!(syncs(&mut memory, FIRST, declares(lines, namespace)).0, is_planned());
     }
+}
+
+#[test]
+fn who_was_refused_and_then_wants_something_else_is_not_judged_anew() {
+    let mut memory = Memory::default();
+    assert_eq!(syncs(&mut memory, FIRST, declares(&SHOP, None)).0, is_planned());
+    memory = memory.with(serving(1, "a"));
+    assert_eq!(syncs(&mut memory, FIRST, declares(&SHOP, Some("live"))).1, [FIRST.into()], "it cannot move");
+    let bazaar = |namespace| declares(&["project bazaar", "shipyard dev", "declare api"], namespace);
+    assert_eq!(syncs(&mut memory, SECOND, bazaar(Some("shop-dev"))).1, [SECOND.into()], "`shop` is there");
+    // What is left of `dev` is removed, which a hold keeps; each plan supersedes what the one before has queued.
+    assert_eq!(syncs(&mut memory, FIRST, declares(&["shipyard production"], None)).0, is_planned());
+    assert_eq!(syncs(&mut memory, SECOND, bazaar(None)).0, is_planned());
+    assert_eq!(web_leaves(&mut memory), []);
+}
+
+#[test]
+fn a_stage_moves_neither_where_another_was_nor_back_to_where_it_was_once() {
+    let name = UniqueName::Namespace("elsewhere".into());
+    let (project, stage) = ("shop".into(), Some("dev".into()));
+    let once = NameOwner { name, repository: FIRST.into(), project, stage, claimants: [].into() };
+    let mut memory = Memory::default().with(once);
+    assert_eq!(syncs(&mut memory, FIRST, declares(&SHOP, None)).0, is_planned());
+    memory = memory.with(serving(1, "a"));
+    let in_live = |stage| declares(&[stage, "declare web"], Some("live"));
+    assert_eq!(syncs(&mut memory, FIRST, in_live("shipyard production")).0, is_planned());
+    for declared in [in_live("shipyard dev"), declares(&SHOP, Some("elsewhere"))] {
+        let (refused, _) = syncs(&mut memory.clone(), FIRST, declared);
+        assert!(refused.contains("lives in namespace `shop-dev` and cannot move to"), "{refused}");
+    }
+    let (free, _) =
+        syncs(&mut memory, SECOND, declares(&["project bazaar", "shipyard dev", "declare api"], Some("elsewhere")));
+    assert_eq!(free, is_planned());
 }

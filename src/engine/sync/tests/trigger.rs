@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::error::{Class, Result};
+use crate::model::ids::Destination;
 use crate::model::plan::Decision;
 use crate::plan::under_way::{Reached, UnderWay};
 
@@ -24,7 +25,9 @@ fn rests() -> Stages {
 }
 
 fn serves() -> Memory {
-    let production = ConfigState { key: ConfigKey { stage: "production".into(), ..web() }, ..serving(1, "b") };
+    let (key, destination) =
+        (ConfigKey { stage: "production".into(), ..web() }, Destination::local("shop-production".into()));
+    let production = ConfigState { key, destination, ..serving(1, "b") };
     Memory::default().with(repository()).with(serving(1, "b")).with(production)
 }
 
