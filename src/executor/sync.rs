@@ -280,7 +280,7 @@ async fn fulfilled(driver: &Driver, state: &RepositoryState, head: &Head) -> Res
     Ok(Release { holds, ..Release::default() })
 }
 
-/// What a head is decided on beside its files: what is applied, and whether a broken file was applied before.
+/// What a head is decided on beside its files: what is applied, and whether anything of that hides in files that cannot be read.
 async fn surrounded(
     driver: &Driver,
     revisions: &dyn Revisions,
