@@ -238,7 +238,10 @@ mod tests {
         let only_a_part = [config_in("web.yaml", "cart"), api.clone()];
         let told = told_after((&renames.0, &renames.1), &only_a_part, &problems, &recorded);
         assert_eq!(told.len(), 1, "it was split off: {told:?}");
-        assert!(told_after((&[api.clone()], &[]), &is_gone(), &problems, &recorded).is_empty(), "it went earlier");
+        assert!(
+            told_after((std::slice::from_ref(&api), &[]), &is_gone(), &problems, &recorded).is_empty(),
+            "it went earlier"
+        );
         let was_read = Problem { is_unread: false, ..problem("app.yaml") };
         assert!(told_after((&renames.0, &[]), &is_gone(), &[was_read], &recorded).is_empty(), "nothing hides there");
         // It was put into another file without a change, and is back where its record has it.
