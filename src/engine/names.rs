@@ -154,10 +154,11 @@ pub(in crate::engine) fn claim(
     transition: &mut Transition<'_>,
     repository: &RepositoryName,
     name: &UniqueName,
+    waited_for: Option<&UniqueName>,
 ) -> Result<(), Undecided> {
     let Some(owner) = transition.records.names.get_mut(name)? else { return Ok(()) };
-    let is_new = owner.claimants.insert(repository.clone());
-    if is_new { transition.plan_again(repository) } else { Ok(()) }
+    owner.claimants.insert(repository.clone());
+    if waited_for == Some(name) { Ok(()) } else { transition.plan_again(repository) }
 }
 
 /// A project and its namespaces become the repository's; what it declared itself to be before is free again.

@@ -134,10 +134,10 @@ pub fn decide(
     state.seen = Some(head.commit.clone());
     state.synced_at = Some(transition.now);
     state.problem = None;
-    state.refused_name = claimed.clone();
+    let waited_for = std::mem::replace(&mut state.refused_name, claimed.clone());
     let (down, left) = (state.down, &lived_in - &state.namespaces);
     transition.records.repositories.put(&watched.name, Some(state))?;
-    claimed.map_or(Ok(()), |name| names::claim(transition, &watched.name, &name))?;
+    claimed.map_or(Ok(()), |name| names::claim(transition, &watched.name, &name, waited_for.as_ref()))?;
     left.iter().try_for_each(|namespace| names::left(transition, namespace))?;
     propose::look_after(transition, &watched.name)?;
     let starts_something = match &result {

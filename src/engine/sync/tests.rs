@@ -142,10 +142,11 @@ fn a_head_that_is_refused_changes_nothing_and_says_why() {
                  called before, call it so again in the configuration";
     let rewrite = "history was rewritten: c2 does not descend from c1; `launchway sync --accept-rewrite c2` accepts it";
     let refused_name = Some(owner.name.clone());
+    let waiting = before().with(RepositoryState { refused_name: refused_name.clone(), ..repository() });
     for (memory, head, expected, refused_name) in [
         (before(), rewritten("c2"), refused(rewrite), None),
         (before(), broken, RevisionResult::Broken { problems: vec!["web.yaml:3: no image".into()] }, None),
-        (before().with(owner), head("c2", &FILES), refused(taken), refused_name),
+        (waiting.with(owner), head("c2", &FILES), refused(taken), refused_name),
     ] {
         let made = synced(&memory, &head);
         assert_eq!(made.answer, expected);

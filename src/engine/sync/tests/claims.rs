@@ -158,8 +158,12 @@ fn who_was_refused_and_then_wants_something_else_is_not_judged_anew() {
     assert_eq!(syncs(&mut memory, SECOND, bazaar(Some("shop-dev"))).1, [SECOND.into()], "`shop` is there");
     // What is left of `dev` is removed, which a hold keeps; each plan supersedes what the one before has queued.
     assert_eq!(syncs(&mut memory, FIRST, declares(&["shipyard production"], None)).0, is_planned());
-    assert_eq!(syncs(&mut memory, SECOND, bazaar(None)).0, is_planned());
-    assert_eq!(web_leaves(&mut memory), []);
+    let nothing = declares(&["project bazaar", "shipyard dev"], None);
+    assert_eq!(syncs(&mut memory, SECOND, nothing), (is_planned(), vec![]));
+    assert_eq!(web_leaves(&mut memory.clone()), []);
+    assert_eq!(syncs(&mut memory, SECOND, bazaar(Some("shop-dev"))).1, [SECOND.into()], "it may have become free");
+    assert_eq!(syncs(&mut memory, SECOND, bazaar(Some("shop-dev"))).1, []);
+    assert_eq!(web_leaves(&mut memory), [SECOND.into()]);
 }
 
 #[test]
