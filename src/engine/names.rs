@@ -48,7 +48,7 @@ pub(in crate::engine) fn taken(
         let here = place(&stage.name, &project.name);
         let name = UniqueName::Namespace(namespace.clone());
         let other = match records.names.get(&name)? {
-            Some(owner) if owner.project == project.name && owner.stage.as_ref() == Some(&stage.name) => None,
+            Some(owner) if owner.is(&project.name, &stage.name) => None,
             Some(owner) => in_use(records, owner, namespace, (repository, project))?,
             None => None,
         };
@@ -88,9 +88,11 @@ fn renamed(records: &Records, before: &RepositoryState, project: &Project) -> Re
 fn moved(records: &Records, before: &RepositoryState, project: &Project) -> Result<Option<Taken>, Undecided> {
     for stage in &project.stages {
         let to = &stage.destination.namespace;
-        let is_its = |owner: &NameOwner| owner.project == project.name && owner.stage.as_ref() == Some(&stage.name);
         let was_declared_here = before.namespaces.contains(to)
-            && records.names.get(&UniqueName::Namespace(to.clone()))?.is_some_and(is_its);
+            && records
+                .names
+                .get(&UniqueName::Namespace(to.clone()))?
+                .is_some_and(|it| it.is(&project.name, &stage.name));
         if was_declared_here {
             continue; // where it lives, if anywhere
         }
@@ -212,8 +214,8 @@ pub(in crate::engine) fn left(transition: &mut Transition<'_>, namespace: &Names
     let name = UniqueName::Namespace(namespace.clone());
     let Some(owner) = transition.records.names.get(&name)?.cloned() else { return Ok(()) };
     let project = UniqueName::Project(owner.project.clone());
-    let of_project = transition.records.names.get(&project)?.map(|it| it.claimants.clone()).unwrap_or_default();
-    judge_again(transition, &project, of_project.get(&owner.repository).into_iter())?;
+    let waits = transition.records.names.get(&project)?.is_some_and(|it| it.claimants.contains(&owner.repository));
+    judge_again(transition, &project, waits.then_some(&owner.repository).into_iter())?;
     if owner.claimants.is_empty() || is_declared(transition.records, &owner, namespace)? {
         return Ok(());
     }

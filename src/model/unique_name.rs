@@ -33,6 +33,13 @@ pub struct NameOwner {
     pub claimants: BTreeSet<RepositoryName>,
 }
 
+impl NameOwner {
+    /// Whether it is that stage of that project.
+    pub fn is(&self, project: &ProjectName, stage: &StageName) -> bool {
+        &self.project == project && self.stage.as_ref() == Some(stage)
+    }
+}
+
 impl fmt::Display for UniqueName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -409,9 +409,10 @@ fn vanished_stage(project: &Project, name: &StageName, seen: &Seen<'_>) -> Stage
     let applied = seen.applied.get(name).unwrap_or(&nothing);
     let implicit = crate::model::shipyard::Shipyard::implicit();
     let sequence = implicit.stages.first().and_then(|stage| stage.sequences.first()).cloned();
-    let destination = applied.configs.values().next().map(|state| state.destination.clone());
-    let destination = destination.or_else(|| applied.objects.values().next().map(|state| state.destination.clone()));
-    let destination = destination.or_else(|| applied.under_way.values().next().map(|comes| comes.destination.clone()));
+    let configs = applied.configs.values().map(|state| &state.destination);
+    let objects = applied.objects.values().map(|state| &state.destination);
+    let destination =
+        configs.chain(objects).chain(applied.under_way.values().map(|it| &it.destination)).next().cloned();
     let empty = StageContent {
         name: name.clone(),
         destination: destination.unwrap_or_else(|| Destination::local(default_namespace(&project.name, name))),
